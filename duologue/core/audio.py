@@ -1,0 +1,50 @@
+"""Audio inside the process: signed 16-bit mono PCM with its place on a sample clock.
+
+Media time is always a sample index; milliseconds are derived from it at the edges. This module
+must not know wire encodings (``codecs``) or who speaks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SAMPLE_BYTES = 2
+"""One sample of signed 16-bit little-endian mono PCM."""
+
+
+@dataclass(frozen=True, slots=True)
+class AudioFrame:
+    """A run of samples with its place on the stream's sample clock.
+
+    Units:
+        ``pcm`` is s16le mono; ``start_sample`` counts samples at ``rate_hz`` since the session began.
+    """
+
+    pcm: bytes
+    rate_hz: int
+    start_sample: int
+
+    @property
+    def samples(self) -> int:
+        """How many samples the frame holds."""
+        return len(self.pcm) // SAMPLE_BYTES
+
+    @property
+    def end_sample(self) -> int:
+        """The index just past the last sample."""
+        return self.start_sample + self.samples
+
+
+def samples_to_ms(samples: int, rate_hz: int) -> int:
+    """Whole milliseconds that ``samples`` last, rounded down."""
+    return samples * 1000 // rate_hz
+
+
+def ms_to_samples(duration_ms: float, rate_hz: int) -> int:
+    """Samples in ``duration_ms``, rounded down."""
+    return int(duration_ms * rate_hz / 1000)
+
+
+def silence(samples: int) -> bytes:
+    """Return ``samples`` of digital silence."""
+    return bytes(samples * SAMPLE_BYTES)

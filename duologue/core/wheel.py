@@ -1,0 +1,116 @@
+"""One timer for a whole process: sessions that have something due sit in buckets of time.
+
+A timer per session and frame costs more than the frame. The wheel holds only what is due,
+rounds deadlines up to a tick, and arms one loop timer for the earliest bucket. Rounding up
+means that a deadline never fires early. This module must not know what is due, or why.
+
+Source:
+    G. Varghese, T. Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987, scheme 6,
+    with a dictionary in place of the ring, since few buckets are in use at a time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+TICK_S = 0.005
+"""Below 5 ms loop timers are the noise (1 ms resolution); above it, pacing gets audible jitter."""
+
+
+class Timer(Protocol):
+    """What ``loop.call_at`` returns."""
+
+    def cancel(self) -> None:
+        """Do not fire."""
+        ...
+
+
+class TimerFactory(Protocol):
+    """``loop.call_at``: absolute time on the same clock as the deadlines."""
+
+    def __call__(self, when: float, callback: Callable[[], None], /) -> Timer:
+        """Arrange for ``callback`` at ``when``."""
+        ...
+
+
+class Due(Hashable, Protocol):
+    """Something with a deadline."""
+
+    def on_timer(self) -> None:
+        """The deadline has come. May set a new one."""
+        ...
+
+
+class TimerWheel:
+    """Calls ``on_timer`` of each member at its deadline, with one loop timer for all.
+
+    Concurrency:
+        Belongs to the event loop.
+    """
+
+    def __init__(self, call_at: TimerFactory, tick_s: float = TICK_S) -> None:
+        self._call_at = call_at
+        self._tick_s = tick_s
+        self._buckets: dict[int, set[Due]] = {}
+        # Every bucket's tick is in the heap; ticks whose bucket emptied early are skipped when popped.
+        self._ticks: list[int] = []
+        self._tick_of: dict[Due, int] = {}
+        self._timer: Timer | None = None
+        self._armed_tick: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._tick_of)
+
+    def set(self, member: Due, deadline: float | None) -> None:
+        """Give a member its one deadline; ``None`` takes it off the wheel."""
+        tick = None if deadline is None else math.ceil(deadline / self._tick_s)
+        old = self._tick_of.get(member)
+        if old == tick:
+            return
+        if old is not None:
+            self._remove(member, old)
+        if tick is not None:
+            self._tick_of[member] = tick
+            bucket = self._buckets.get(tick)
+            if bucket is None:
+                bucket = self._buckets[tick] = set()
+                heapq.heappush(self._ticks, tick)
+            bucket.add(member)
+            if self._armed_tick is None or tick < self._armed_tick:
+                self._arm(tick)
+
+    def _remove(self, member: Due, tick: int) -> None:
+        del self._tick_of[member]
+        bucket = self._buckets.get(tick)
+        if bucket is not None:
+            bucket.discard(member)
+            if not bucket:
+                del self._buckets[tick]
+
+    def _arm(self, tick: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_tick = tick
+        self._timer = None if tick is None else self._call_at(tick * self._tick_s, self._fire)
+
+    def _fire(self) -> None:
+        due_tick = self._armed_tick
+        self._timer = None
+        self._armed_tick = None
+        if due_tick is not None:
+            for member in self._buckets.pop(due_tick, set()):
+                # A member that an earlier one re-timed or took off in this very tick is skipped.
+                if self._tick_of.get(member) == due_tick:
+                    del self._tick_of[member]
+                    member.on_timer()
+        if self._armed_tick is None:
+            self._arm_next()
+
+    def _arm_next(self) -> None:
+        while self._ticks and self._ticks[0] not in self._buckets:
+            heapq.heappop(self._ticks)
+        if self._ticks:
+            self._arm(self._ticks[0])

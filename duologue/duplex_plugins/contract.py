@@ -1,0 +1,365 @@
+"""The plugin contract: the policy of one model, pure and small.
+
+``step(state, input) -> effects`` is called with one closed union of inputs and returns a list of
+one closed union of effects. It never waits, reads no clock, knows no socket; the session applies
+the effects. Whatever waits or computes is a stage of the engine, reached by ``StartStage`` and
+answered by ``StageOutput``.
+
+A plugin never has to guard against late output of an interrupted response: the session cancels
+the stages of that response, drops what is still on its way, and then says ``Interrupted``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+from duologue.core.audio import AudioFrame
+from duologue.engines.payloads import Payload, SpeechMark, TokenUsage
+
+
+class InterruptPolicy(Enum):
+    """What an interruption does to the model behind the plugin."""
+
+    REPLAY = "replay"
+    """The next prompt is rebuilt from the history, which holds what was heard. Nothing is resident."""
+
+    CONTINUE = "continue"
+    """The model hears the interruption itself; only its output is flushed."""
+
+    REWIND = "rewind"
+    """The model's state is cut back to the heard position."""
+
+    RESTART = "restart"
+    """The model starts over with an empty memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What the session must know about a model. Each flag changes what the session does.
+
+    Args:
+        input_rate_hz: Rate of the ``Audio`` inputs and of the session's sample clock.
+        output_rate_hz: Rate of the PCM in ``SayAudio``.
+        hears_audio: Send ``Audio`` inputs.
+        reads_transcripts: Transcribe the person's speech and send ``UserTranscript``, whether or
+            not the client asked to see it.
+        decides_turns: The model itself begins responses (``BeginResponse``); committed turns do
+            not request one.
+        on_interrupt: See ``InterruptPolicy``.
+        tick_ms: Send ``Tick`` at this interval of real time; ``None``: never.
+        voices: Names that a client may ask for; the first is the default.
+        speaks: The model can answer with audio.
+    """
+
+    input_rate_hz: int = 16000
+    output_rate_hz: int = 24000
+    hears_audio: bool = False
+    reads_transcripts: bool = False
+    decides_turns: bool = False
+    on_interrupt: InterruptPolicy = InterruptPolicy.REPLAY
+    tick_ms: int | None = None
+    voices: tuple[str, ...] = ("default",)
+    speaks: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginConfig:
+    """The part of the session's configuration that a model may care about."""
+
+    instructions: str = ""
+    voice: str | None = None
+    speed: float = 1.0
+    temperature: float | None = None
+    max_output_tokens: int | None = None
+    audio_out: bool = True
+    """The client wants to hear the answer, not only read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemView:
+    """One item of the conversation as a prompt should have it.
+
+    Args:
+        text: For an assistant's speech, what was heard. ``None``: a transcript is still to come
+            (``UserTranscript`` with this item's id).
+        interrupted: The person cut it off.
+    """
+
+    id: str
+    role: Literal["system", "user", "assistant"]
+    text: str | None
+    interrupted: bool = False
+
+
+# Inputs
+
+
+class TurnKind(Enum):
+    """How the person's floor changed."""
+
+    STARTED = "started"
+    PAUSING = "pausing"
+    """A short silence: the turn may be over. Work may begin on speculation."""
+
+    RESUMED = "resumed"
+    """It was not over: speculation is void."""
+
+    COMMITTED = "committed"
+    """The turn is over and is an item of the conversation now."""
+
+
+class TranscriptKind(Enum):
+    """How much a transcript may still change."""
+
+    PARTIAL = "partial"
+    SPECULATIVE = "speculative"
+    """Final if the turn ends here (``PAUSING`` came before)."""
+
+    FINAL = "final"
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """The person's microphone, in order, without gaps."""
+
+    frame: AudioFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The person's floor changed at ``sample``; ``item_id`` is the item the turn becomes."""
+
+    kind: TurnKind
+    item_id: str
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserTranscript:
+    """Text of the person's turn ``item_id``; each replaces the one before."""
+
+    item_id: str
+    text: str
+    kind: TranscriptKind
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseRequested:
+    """Answer now. Ends with the plugin's ``EndResponse``, or with ``Interrupted``."""
+
+    response_id: str
+    conversation: tuple[ItemView, ...]
+    config: PluginConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAdded:
+    """The client put an item into the conversation."""
+
+    item: ItemView
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanged:
+    """The session's configuration changed; running responses keep theirs."""
+
+    config: PluginConfig
+
+
+@dataclass(frozen=True, slots=True)
+class StageOutput:
+    """A stage that the plugin started under ``key`` produced something."""
+
+    key: str
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class StageEnded:
+    """The stage under ``key`` has finished; the key is free again."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageFailed:
+    """The stage under ``key`` failed; the key is free again.
+
+    A response that cannot do without it is ended by the plugin with ``EndResponse`` FAILED.
+    """
+
+    key: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The response is over: interrupted, cancelled or failed by the session.
+
+    Its stages are cancelled already. ``heard`` is the text that was heard, as far as is known.
+    """
+
+    response_id: str
+    heard: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The session's frame clock, every ``Capabilities.tick_ms``."""
+
+    count: int
+
+
+PluginInput = (
+    Audio
+    | Turn
+    | UserTranscript
+    | ResponseRequested
+    | ItemAdded
+    | ConfigChanged
+    | StageOutput
+    | StageEnded
+    | StageFailed
+    | Interrupted
+    | Tick
+)
+
+
+# Effects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartStage:
+    """Submit a request to the engine under a key of the plugin's choice.
+
+    Args:
+        response_id: The response that this work is for: it is cancelled with it. ``None``:
+            speculative or standing work, which the plugin cancels itself.
+        more_input: ``AppendStage`` follows, ended by ``FinishStage``.
+        credit: See ``engines.ports.Request``; the session grants more for audio as it is sent.
+    """
+
+    key: str
+    pipeline: str
+    first: Payload | None = None
+    response_id: str | None = None
+    more_input: bool = False
+    credit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendStage:
+    """Add input to a stage."""
+
+    key: str
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class FinishStage:
+    """No further input for a stage; it answers what it has, then ends."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelStage:
+    """Stop a stage; nothing more of it arrives, and the key is free at once."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptStage:
+    """Work begun on speculation now belongs to a response, and is cancelled with it."""
+
+    key: str
+    response_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BeginResponse:
+    """The model wants to speak unasked; answered by ``ResponseRequested``.
+
+    Ignored while a response of the default conversation is active.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class SayText:
+    """The next piece of the response's text: transcript of its speech, or its text output."""
+
+    response_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SayAudio:
+    """The next samples of the response's speech, s16le mono at ``Capabilities.output_rate_hz``.
+
+    ``marks`` tie text offsets to samples, both counted from the start of the response.
+    """
+
+    response_id: str
+    pcm: bytes
+    marks: tuple[SpeechMark, ...] = ()
+
+
+class ResponseOutcome(Enum):
+    """How a plugin ends a response."""
+
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+    """Stopped at a limit, as ``max_output_tokens``."""
+
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class EndResponse:
+    """All of the response has been said.
+
+    Args:
+        reason: Stable name of the limit or fault when the outcome is not COMPLETED.
+    """
+
+    response_id: str
+    outcome: ResponseOutcome = ResponseOutcome.COMPLETED
+    reason: str = ""
+    usage: TokenUsage | None = None
+
+
+PluginEffect = (
+    StartStage
+    | AppendStage
+    | FinishStage
+    | CancelStage
+    | AdoptStage
+    | BeginResponse
+    | SayText
+    | SayAudio
+    | EndResponse
+)
+
+
+class DuplexPlugin(Protocol):
+    """One model's policy. A plugin object is shared by all sessions; state is per session."""
+
+    def capabilities(self) -> Capabilities:
+        """Return what the model can do; constant for the life of the process."""
+        ...
+
+    def open(self, config: PluginConfig) -> Any:
+        """Return the state of a new session."""
+        ...
+
+    def step(self, state: Any, item: PluginInput) -> Sequence[PluginEffect]:
+        """Advance ``state`` by one input and return what should happen.
+
+        Raises:
+            PluginError: The contract was broken; the session closes.
+        """
+        ...

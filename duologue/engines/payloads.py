@@ -1,0 +1,142 @@
+"""What travels into and out of a stage: one closed, typed union, the same in every process.
+
+Adding a kind of payload is one class here and one line in ``Payload``. Fields are small values
+and bytes, so that a payload crosses a process edge as MessagePack without a converter. This
+module must not know sessions, plugins or runners.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class _Payload(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
+    pass
+
+
+class AudioChunk(_Payload):
+    """A run of s16le mono samples.
+
+    Units:
+        ``start_sample`` counts samples at ``rate_hz`` on the stream's own clock.
+    """
+
+    pcm: bytes
+    rate_hz: int
+    start_sample: int = 0
+
+
+class VoiceActivity(_Payload):
+    """What a voice activity detector thinks of one window of audio.
+
+    Units:
+        The window ends just before ``end_sample``, on the clock of the chunks that came in.
+    """
+
+    probability: float
+    end_sample: int
+
+
+class EndOfTurn(_Payload):
+    """How likely the person has finished, judged on the audio up to ``end_sample``."""
+
+    probability: float
+    end_sample: int
+
+
+class DecodeSpeech(_Payload):
+    """Ask a recogniser for the text of what was appended so far.
+
+    A newer request makes an older one that has not begun superfluous. ``partial`` may trade
+    accuracy for speed; ``final`` may not.
+    """
+
+    kind: Literal["partial", "final"]
+    end_sample: int
+
+
+class Transcript(_Payload):
+    """The text of an utterance so far; empty when a recogniser heard no words in it."""
+
+    text: str
+    kind: Literal["partial", "final"]
+    end_sample: int
+
+
+class ChatMessage(_Payload):
+    """One message of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class ChatRequest(_Payload):
+    """Ask a language model to go on with a conversation."""
+
+    messages: tuple[ChatMessage, ...]
+    max_tokens: int
+    temperature: float = 0.0
+    seed: int = 0
+
+
+class TextDelta(_Payload):
+    """The next piece of generated text; never splits a character."""
+
+    text: str
+
+
+class TokenUsage(_Payload):
+    """What a language model read and wrote, once, at the end."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+
+
+class SpeakText(_Payload):
+    """Ask a synthesiser to speak one clause.
+
+    ``text_end`` is the offset in the response's transcript at which this clause ends; it comes
+    back in the clause's ``SpeechMark``.
+    """
+
+    text: str
+    text_end: int
+    voice: str | None = None
+    speed: float = 1.0
+
+
+class SpeechMark(_Payload):
+    """All text before ``text_end`` has been spoken when the stream's ``sample`` is reached.
+
+    ``exact`` is false where the position was interpolated rather than reported by the model.
+    """
+
+    text_end: int
+    sample: int
+    exact: bool = True
+
+
+class Failure(_Payload):
+    """A stage cannot do what was asked; ends the request. For people and logs, not for clients."""
+
+    code: str
+    message: str
+
+
+Payload = (
+    AudioChunk
+    | VoiceActivity
+    | EndOfTurn
+    | DecodeSpeech
+    | Transcript
+    | ChatRequest
+    | TextDelta
+    | TokenUsage
+    | SpeakText
+    | SpeechMark
+    | Failure
+)
+"""``ChatMessage`` is no member: it only occurs inside a ``ChatRequest``."""

@@ -1,0 +1,93 @@
+"""What a runner is: a model behind ``step``. It knows tensors and payloads, not sessions.
+
+A worker holds one runner and the jobs that are open on it. Its loop asks a scheduler which jobs
+to step, calls ``step`` once, posts what came out, and looks at cancellations in between. So a
+step is the unit of everything: one window of a detector, one token of a language model, one
+clause of a synthesiser, one frame of a lockstep batch, a few denoising steps of an image.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from duologue.core.errors import EngineError
+from duologue.engines.payloads import Payload
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """One request at one stage, from ``Runner.open`` to ``Runner.close``.
+
+    Args:
+        id: Unique in the worker.
+        inputs: Payloads that no step has taken yet; a step takes from the left.
+        input_ended: No further input will come.
+        cancelled: Set out of band. A long step should look at it and return early.
+        state: Belongs to the runner.
+        credit: What may still be produced; ``None`` is without bound. Kept by the worker.
+    """
+
+    id: str
+    inputs: deque[Payload] = field(default_factory=deque)
+    input_ended: bool = False
+    cancelled: bool = False
+    state: Any = None
+    credit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one job got out of a step.
+
+    Args:
+        outputs: In order.
+        done: The job has nothing more to give; it will be closed.
+        error: The job failed and will be closed; others of the batch go on.
+    """
+
+    outputs: Sequence[Payload] = ()
+    done: bool = False
+    error: EngineError | None = None
+
+
+class Runner(Protocol):
+    """A loaded model.
+
+    Concurrency:
+        All methods are called from one thread of the worker. ``Job.cancelled`` may be set from
+        another one at any time.
+    """
+
+    max_batch: int
+    """How many jobs one step may take."""
+
+    def warm_up(self) -> None:
+        """Make the first real step as fast as the later ones. Called once, before ready."""
+        ...
+
+    def open(self, job: Job) -> None:
+        """Give a new job its state.
+
+        Raises:
+            EngineError: There is no room for it.
+        """
+        ...
+
+    def ready(self, job: Job) -> bool:
+        """Tell whether a step would get anywhere with this job now."""
+        ...
+
+    def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
+        """Advance each job by one step; the result has one entry per job, in order.
+
+        Raises:
+            EngineError: The whole batch failed. Any other exception kills the worker.
+        """
+        ...
+
+    def close(self, job: Job) -> None:
+        """Free what ``open`` took. Called exactly once per opened job, also after a cancel."""
+        ...
