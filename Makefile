@@ -1,0 +1,136 @@
+# `make` alone explains the targets. The first target that needs it creates .venv; a stamp file
+# per set of packages makes every later run start at once.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/.stamps
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# Any Python from 3.11 on: `make PYTHON=/path/to/python3.12 test` picks another one.
+IS_NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
+	$(shell $(p) $(IS_NEW_ENOUGH) 2>/dev/null && echo $(p))))
+
+ARGS ?=
+
+.PHONY: help
+help: ## Explain the targets
+	@printf 'Duologue: a realtime full-duplex voice gateway.\n\n'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nEach target installs what it needs into %s first; PYTHON=... picks the interpreter,\n' '$(VENV)'
+	@printf 'ARGS="..." is handed on to the command behind serve, talk, demo, bench and test.\n'
+
+# --- for users -----------------------------------------------------------------------------------
+
+.PHONY: demo
+demo: models ## Hold a spoken call with real models on this CPU, interrupt it, and judge it
+	$(BIN)/duologue demo $(ARGS)
+
+.PHONY: serve
+serve: models ## Start the gateway and its web page (http://127.0.0.1:8080)
+	$(BIN)/duologue serve $(ARGS)
+
+.PHONY: talk
+talk: models $(STAMPS)/audio ## Talk with a running gateway through microphone and speaker
+	$(BIN)/duologue talk $(ARGS)
+
+.PHONY: models
+models: $(STAMPS)/local ## Fetch the weights of the local models into the cache
+	$(BIN)/duologue models pull
+
+# --- for developers ------------------------------------------------------------------------------
+
+.PHONY: setup
+setup: $(STAMPS)/dev ## Create .venv with everything that tests and checks need
+
+.PHONY: test
+test: $(STAMPS)/dev browser-if-possible ## Run the tests (without the full models)
+	@if [ -n "$$($(FIND_CHROMIUM))" ]; then \
+		$(BIN)/python -m pytest $(ARGS); \
+	else \
+		echo "No Chromium here, so the browser tests are left out: install it and run again."; \
+		$(BIN)/python -m pytest -m 'not models and not browser' $(ARGS); \
+	fi
+
+.PHONY: check
+check: $(STAMPS)/dev ## Lint, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(STAMPS)/dev ## Format the code and mend what the linter can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: check-models
+check-models: $(STAMPS)/dev models ## Run the tests that need the full models
+	$(BIN)/python -m pytest -m models $(ARGS)
+
+.PHONY: bench
+bench: $(STAMPS)/dev models ## Run the benchmarks; results in bench/results
+	@for script in bench/bench_*.py; do \
+		echo "== $$script"; $(BIN)/python "$$script" $(ARGS); \
+	done
+
+.PHONY: clean
+clean: ## Remove .venv and caches (the weights stay in their own cache)
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the browser ---------------------------------------------------------------------------------
+
+FIND_CHROMIUM := command -v chromium || command -v chromium-browser || command -v google-chrome || true
+
+.PHONY: browser
+browser: ## Install Chromium for the browser tests (Debian or Ubuntu, as root)
+	@if [ -n "$$($(FIND_CHROMIUM))" ]; then \
+		echo "Chromium: $$($(FIND_CHROMIUM))"; \
+	elif ! command -v apt-get >/dev/null; then \
+		echo "No Chromium here, and no apt-get: install Chromium with your system's packages." >&2; exit 1; \
+	elif [ "$$(id -u)" != 0 ]; then \
+		echo "No Chromium here. Install it with: sudo apt-get install --no-install-recommends chromium" >&2; exit 1; \
+	else \
+		echo "== installing chromium (about 100 MB)"; \
+		apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; \
+	fi
+
+.PHONY: browser-if-possible
+browser-if-possible:
+	@$(MAKE) browser || true
+
+# --- the environment -----------------------------------------------------------------------------
+
+$(STAMPS)/venv:
+	@if [ -z "$(PYTHON)" ] || ! "$(PYTHON)" $(IS_NEW_ENOUGH); then \
+		echo "Duologue needs Python 3.11 or newer, and $(or $(PYTHON),python3) is \
+	$$($(or $(PYTHON),python3) --version 2>&1 || echo missing). Name another: make PYTHON=python3.12 ..." >&2; \
+		exit 1; \
+	fi
+	@echo "== creating $(VENV) with $$("$(PYTHON)" --version)"
+	@"$(PYTHON)" -m venv $(VENV) || { \
+		echo "This Python cannot make virtual environments (on Debian: apt-get install python3-venv)." >&2; \
+		rm -rf $(VENV); exit 1; }
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/local: $(STAMPS)/venv pyproject.toml
+	@echo "== installing duologue with the local models' runtimes (about 250 MB)"
+	$(PIP) install -e '.[local]'
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
+	@echo "== installing duologue with its tests' needs and the local models' runtimes (about 300 MB)"
+	$(PIP) install -e '.[dev,local]'
+	@touch $@
+
+$(STAMPS)/audio: $(STAMPS)/venv pyproject.toml
+	@echo "== installing the sound device binding"
+	$(PIP) install -e '.[audio,local]'
+	@touch $@

@@ -1,0 +1,52 @@
+"""What every test runs under: a loop that must not be blocked, and no task left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from blockbuster import blockbuster_ctx
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("push", max_examples=200, stateful_step_count=50, deadline=None)
+settings.register_profile(
+    "nightly",
+    max_examples=20_000,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("push")
+
+
+@pytest.fixture(autouse=True)
+def strict_loop(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hold async tests to the rules of the loop; plain tests pass through untouched.
+
+    Our code must not block the loop (``duologue`` frames only: a test may read a file). The check
+    for tasks is set up before the test's own fixtures, so that it runs after they are gone.
+    """
+    if not inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
+        yield
+        return
+    request.getfixturevalue("_clean_loop")
+    with blockbuster_ctx("duologue"):
+        yield
+
+
+@pytest_asyncio.fixture
+async def _clean_loop() -> AsyncIterator[None]:
+    loop = asyncio.get_running_loop()
+    ours = asyncio.all_tasks()
+    complaints: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+    yield
+    for _ in range(3):  # a task that was cancelled in a teardown needs a turn of the loop to end
+        await asyncio.sleep(0)
+    leaked = asyncio.all_tasks() - ours - {asyncio.current_task()}
+    assert not leaked, f"tasks left behind: {sorted(task.get_name() for task in leaked)}"
+    assert not complaints, f"the loop complained: {complaints}"
