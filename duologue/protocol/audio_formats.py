@@ -1,0 +1,52 @@
+"""The wire formats of audio that a session can negotiate.
+
+This module must not know how to convert audio: that is ``codecs``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+import msgspec
+
+PcmRate: TypeAlias = Literal[8000, 16000, 24000, 48000]
+PCM_RATES_HZ: tuple[PcmRate, ...] = get_args(PcmRate)
+G711_RATE_HZ: Literal[8000] = 8000
+
+
+class PcmFormat(msgspec.Struct, frozen=True, kw_only=True, tag="audio/pcm"):
+    """Signed 16-bit little-endian mono PCM."""
+
+    rate: PcmRate = 24000
+    """Samples per second. Stock clients know only 24000, so others are used only on request."""
+
+
+class PcmuFormat(msgspec.Struct, frozen=True, kw_only=True, tag="audio/pcmu"):
+    """G.711 mu-law, 8 kHz mono, one byte a sample."""
+
+
+class PcmaFormat(msgspec.Struct, frozen=True, kw_only=True, tag="audio/pcma"):
+    """G.711 A-law, 8 kHz mono, one byte a sample."""
+
+
+AudioFormat: TypeAlias = PcmFormat | PcmuFormat | PcmaFormat
+
+
+def format_rate_hz(audio_format: AudioFormat) -> int:
+    """Samples per second on the wire."""
+    return audio_format.rate if isinstance(audio_format, PcmFormat) else G711_RATE_HZ
+
+
+def format_sample_bytes(audio_format: AudioFormat) -> int:
+    """Bytes per sample on the wire."""
+    return 2 if isinstance(audio_format, PcmFormat) else 1
+
+
+class FormatPatch(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A change of an audio format. What is absent stays, where the type stays too."""
+
+    type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"] | msgspec.UnsetType = msgspec.UNSET
+    rate: int | msgspec.UnsetType | None = msgspec.UNSET
+    """For ``audio/pcm`` 8000, 16000, 24000 or 48000; for G.711 absent or 8000."""

@@ -1,0 +1,338 @@
+"""What the server may say, one class per event type.
+
+Events carry no ``event_id``: the session numbers them when they are delivered, and the encoder
+writes the number. This module must not know when an event is due.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from duologue.protocol.delivery import Delivery
+from duologue.protocol.items import Item
+from duologue.protocol.response_events import (
+    AudioDelta,
+    AudioDone,
+    AudioTranscriptDelta,
+    AudioTranscriptDone,
+    ContentPartAdded,
+    ContentPartDone,
+    FunctionCallArgumentsDelta,
+    FunctionCallArgumentsDone,
+    OutputItemAdded,
+    OutputItemDone,
+    ResponseCreated,
+    ResponseDone,
+    TextDelta,
+    TextDone,
+)
+from duologue.protocol.session_config import SessionResource
+
+
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong, in the words of the API."""
+
+    type: str
+    """``invalid_request_error`` for the client's mistakes, ``server_error`` for ours, ..."""
+
+    code: str | None = None
+    """Stable, see the table of codes."""
+
+    message: str
+    param: str | None = None
+    """The offending field, such as ``session.audio.input.turn_detection.threshold``."""
+
+    event_id: str | None = None
+    """The client's id of the offending event."""
+
+
+class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
+    """A command was refused, or something failed; the session lives."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    error: ErrorBody
+
+
+class SessionCreated(msgspec.Struct, frozen=True, kw_only=True, tag="session.created"):
+    """The first event of a connection."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session: SessionResource
+
+
+class SessionUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="session.updated"):
+    """A ``session.update`` was applied; shows all that is now in force."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session: SessionResource
+
+
+class ItemAdded(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.added"):
+    """An item entered the conversation; it may still grow."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    previous_item_id: str | None
+    """The item right before it; null where it is the first."""
+
+    item: Item
+
+
+class ItemDone(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.done"):
+    """An item is as it will stay."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    previous_item_id: str | None
+    """The item right before it; null where it is the first."""
+
+    item: Item
+
+
+class ItemRetrieved(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.retrieved"):
+    """The item that was asked for, without its audio."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    item: Item
+
+
+class ItemTruncated(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.truncated"):
+    """An assistant's speech was cut to what was heard."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    item_id: str
+    content_index: int
+    audio_end_ms: int
+
+
+class ItemDeleted(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.deleted"):
+    """An item left the conversation."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    item_id: str
+
+
+class DurationUsage(msgspec.Struct, frozen=True, kw_only=True, tag="duration"):
+    """Transcription counted by the length of its audio."""
+
+    seconds: float
+
+
+class TokenUsageDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """Input tokens of a transcription by kind."""
+
+    text_tokens: int = 0
+    audio_tokens: int = 0
+
+
+class TokenUsage(msgspec.Struct, frozen=True, kw_only=True, tag="tokens"):
+    """Transcription counted in tokens."""
+
+    total_tokens: int
+    input_tokens: int
+    output_tokens: int
+    input_token_details: TokenUsageDetails = TokenUsageDetails()
+
+
+class TranscriptionDelta(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag="conversation.item.input_audio_transcription.delta",
+):
+    """More of the transcript of a user's speech; the deltas together are the transcript."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    item_id: str
+    content_index: int = 0
+    delta: str
+
+
+class TranscriptionCompleted(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag="conversation.item.input_audio_transcription.completed",
+):
+    """The transcript of a user's speech; may come after the answer to it."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    item_id: str
+    content_index: int = 0
+    transcript: str
+    usage: DurationUsage | TokenUsage
+
+
+class TranscriptionError(msgspec.Struct, frozen=True, kw_only=True):
+    """Why there is no transcript."""
+
+    type: str
+    code: str
+    message: str
+    param: str | None = None
+
+
+class TranscriptionFailed(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag="conversation.item.input_audio_transcription.failed",
+):
+    """A user's speech could not be transcribed; the conversation goes on."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    item_id: str
+    content_index: int = 0
+    error: TranscriptionError
+
+
+class SpeechStarted(
+    msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_buffer.speech_started"
+):
+    """The user speaks. Over an answer it is sent when the interruption is confirmed, back-dated."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    audio_start_ms: int
+    """Input audio time of the start, less the prefix padding."""
+
+    item_id: str
+    """The id that the committed item will have."""
+
+
+class SpeechStopped(
+    msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_buffer.speech_stopped"
+):
+    """The user's turn seems to have ended."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    audio_end_ms: int
+    """Input audio time of the end."""
+
+    item_id: str
+
+
+class AudioCommitted(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_buffer.committed"):
+    """The buffered audio became a user message."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    previous_item_id: str | None
+    """The item right before it; null where it is the first."""
+
+    item_id: str
+
+
+class AudioCleared(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_buffer.cleared"):
+    """The buffered audio is forgotten."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+
+class IdleTimeoutTriggered(
+    msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_buffer.timeout_triggered"
+):
+    """Nobody spoke for the idle time-out; an answer follows."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    audio_start_ms: int
+    audio_end_ms: int
+    item_id: str
+
+
+class OutputBufferStarted(
+    msgspec.Struct, frozen=True, kw_only=True, tag="output_audio_buffer.started"
+):
+    """The sound of a response starts, on transports where the server paces it."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    response_id: str
+
+
+class OutputBufferStopped(
+    msgspec.Struct, frozen=True, kw_only=True, tag="output_audio_buffer.stopped"
+):
+    """The sound of a response has been played to its end."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    response_id: str
+
+
+class OutputBufferCleared(
+    msgspec.Struct, frozen=True, kw_only=True, tag="output_audio_buffer.cleared"
+):
+    """The sound of a response was cut off."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    response_id: str
+
+
+class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """One allowance."""
+
+    name: Literal["requests", "tokens"]
+    limit: int
+    remaining: int
+    reset_seconds: float
+
+
+class RateLimitsUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="rate_limits.updated"):
+    """What is left of the client's allowances after a response."""
+
+    delivery: ClassVar[Delivery] = Delivery.DROPPABLE
+
+    rate_limits: tuple[RateLimit, ...] = ()
+
+
+Event: TypeAlias = (
+    ErrorEvent
+    | SessionCreated
+    | SessionUpdated
+    | ItemAdded
+    | ItemDone
+    | ItemRetrieved
+    | ItemTruncated
+    | ItemDeleted
+    | TranscriptionDelta
+    | TranscriptionCompleted
+    | TranscriptionFailed
+    | SpeechStarted
+    | SpeechStopped
+    | AudioCommitted
+    | AudioCleared
+    | IdleTimeoutTriggered
+    | OutputBufferStarted
+    | OutputBufferStopped
+    | OutputBufferCleared
+    | ResponseCreated
+    | ResponseDone
+    | OutputItemAdded
+    | OutputItemDone
+    | ContentPartAdded
+    | ContentPartDone
+    | TextDelta
+    | TextDone
+    | AudioTranscriptDelta
+    | AudioTranscriptDone
+    | AudioDelta
+    | AudioDone
+    | FunctionCallArgumentsDelta
+    | FunctionCallArgumentsDone
+    | RateLimitsUpdated
+)
