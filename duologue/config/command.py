@@ -1,0 +1,75 @@
+"""``duologue config show | check``: what is set, by whom, and whether a file would be accepted."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from duologue.config.load import Loaded, add_options, load, load_from_args
+from duologue.config.section import Section
+from duologue.core.errors import ConfigError
+
+EXIT_REFUSED = 2
+
+
+def register(subparsers: Any, root: type[Section]) -> None:
+    """Add ``config`` to the commands.
+
+    Args:
+        subparsers: What ``ArgumentParser.add_subparsers`` returned; its class is private.
+        root: The class whose settings are shown and checked.
+    """
+    config = subparsers.add_parser("config", help="show the settings, or check a file of them")
+    actions = config.add_subparsers(dest="config_command", required=True, metavar="ACTION")
+    show = actions.add_parser("show", help="print every setting, its value and who set it")
+    add_options(show, root)
+    check = actions.add_parser("check", help="say whether files would be accepted")
+    check.add_argument("files", nargs="+", type=Path, metavar="FILE")
+
+
+def run(
+    args: argparse.Namespace,
+    root: type[Section],
+    environ: Mapping[str, str],
+    also_known: Collection[str] = (),
+    write: Callable[[str], None] = print,
+) -> int:
+    """Carry out ``config``; returns the exit code.
+
+    Raises:
+        ConfigError: ``show`` cannot load the settings.
+    """
+    if args.config_command == "show":
+        for line in _table(load_from_args(root, args, environ, also_known)):
+            write(line)
+        return 0
+    refused = False
+    for path in args.files:
+        try:
+            load(root, environ={}, config_file=path)
+        except ConfigError as exc:
+            refused = True
+            write(exc.message)
+        else:
+            write(f"{path}: accepted")
+    return EXIT_REFUSED if refused else 0
+
+
+def _table(loaded: Loaded[Section]) -> list[str]:
+    rows = [
+        (key, _value(loaded.settings, key), str(origin)) for key, origin in loaded.origins.items()
+    ]
+    key_width = max((len(row[0]) for row in rows), default=0)
+    value_width = max((len(row[1]) for row in rows), default=0)
+    return [f"{key:<{key_width}}  {value:<{value_width}}  {origin}" for key, value, origin in rows]
+
+
+def _value(settings: BaseModel, key: str) -> str:
+    node: object = settings
+    for part in key.split("."):
+        node = getattr(node, part, None)
+    return str(node)

@@ -1,0 +1,193 @@
+"""Builds the settings: command line over environment over file over defaults.
+
+Refuses to start on anything that it does not understand, says where each value came from, and
+must not know which sections exist: the root class is handed in.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from duologue.config.names import (
+    Setting,
+    did_you_mean,
+    env_name,
+    section_keys,
+    settings_of,
+    unknown_env_names,
+)
+from duologue.config.section import Section
+from duologue.config.sources import (
+    Tree,
+    add_setting_options,
+    read_command_line,
+    read_environment,
+    read_yaml,
+)
+from duologue.core.errors import ConfigError
+
+S = TypeVar("S", bound=Section)
+
+
+class OriginKind(Enum):
+    """Where a value was set; later ones win."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    COMMAND_LINE = "command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who set a value: the line of a file, a variable or an option."""
+
+    kind: OriginKind
+    where: str = ""
+
+    def __str__(self) -> str:
+        return self.where or self.kind.value
+
+
+@dataclass(frozen=True)
+class Loaded(Generic[S]):
+    """Validated settings, and the origin of each by dotted key."""
+
+    settings: S
+    origins: Mapping[str, Origin]
+
+
+def add_options(parser: argparse.ArgumentParser, root: type[Section]) -> None:
+    """Give a command ``--config FILE`` and an option for every setting of ``root``."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="YAML with settings by section")
+    add_setting_options(parser, root)
+
+
+def load_from_args(
+    root: type[S],
+    args: argparse.Namespace,
+    environ: Mapping[str, str],
+    also_known: Collection[str] = (),
+) -> Loaded[S]:
+    """``load`` for a command whose parser went through ``add_options``."""
+    return load(root, environ=environ, config_file=args.config, args=args, also_known=also_known)
+
+
+def load(
+    root: type[S],
+    *,
+    environ: Mapping[str, str],
+    config_file: Path | None = None,
+    args: argparse.Namespace | None = None,
+    also_known: Collection[str] = (),
+) -> Loaded[S]:
+    """Read all sources and validate the result.
+
+    Args:
+        root: The class whose fields are the sections.
+        environ: Usually ``os.environ``; only ``DUOLOGUE_`` names are looked at.
+        config_file: YAML; its relative paths are relative to itself.
+        args: Parsed by a parser that went through ``add_options``.
+        also_known: ``DUOLOGUE_`` variables that others read and that are no settings.
+
+    Raises:
+        ConfigError: A name is unknown or a value is out of bounds. Names them all.
+    """
+    settings = settings_of(root)
+    layers: list[_Layer] = []
+    if config_file is not None:
+        tree, lines = read_yaml(config_file, settings)
+        layers.append(_Layer(OriginKind.FILE, tree, config_file, lines))
+    complaints = unknown_env_names(environ, settings, also_known)
+    if complaints:
+        raise ConfigError("\n".join(complaints))
+    layers.append(_Layer(OriginKind.ENVIRONMENT, read_environment(root, environ)))
+    if args is not None:
+        layers.append(_Layer(OriginKind.COMMAND_LINE, read_command_line(root, settings, args)))
+
+    merged: Tree = {}
+    for layer in layers:
+        merged = _merge(merged, layer.tree)
+    try:
+        validated = root.model_validate(merged)
+    except ValidationError as exc:
+        raise ConfigError(
+            "\n".join(
+                _complaint(error, settings, layers)
+                for error in exc.errors(include_url=False, include_context=False)
+            )
+        ) from None  # its text would show secrets
+    return Loaded(validated, {key: _origin(key, layers) for key in settings})
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """What one source set, and how it says where."""
+
+    kind: OriginKind
+    tree: Tree
+    path: Path | None = None
+    lines: Mapping[str, int] | None = None
+
+    def sets(self, key: str) -> bool:
+        node: object = self.tree
+        for part in key.split("."):
+            if not isinstance(node, dict) or part not in node:
+                return False
+            node = node[part]
+        return True
+
+    def origin(self, key: str) -> Origin:
+        match self.kind:
+            case OriginKind.FILE:
+                line = (self.lines or {}).get(key)
+                return Origin(self.kind, f"{self.path}:{line}" if line else str(self.path))
+            case OriginKind.ENVIRONMENT:
+                return Origin(self.kind, env_name(key))
+            case _:
+                return Origin(self.kind, f"--{key}")
+
+
+def _origin(key: str, layers: list[_Layer]) -> Origin:
+    """The strongest layer that sets the key, or something below it."""
+    for layer in reversed(layers):
+        if layer.sets(key):
+            return layer.origin(key)
+    return Origin(OriginKind.DEFAULT)
+
+
+def _merge(weak: Tree, strong: Tree) -> Tree:
+    merged = dict(weak)
+    for name, value in strong.items():
+        below = merged.get(name)
+        both = isinstance(below, dict) and isinstance(value, dict)
+        merged[name] = _merge(below, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def _complaint(error: ErrorDetails, settings: Mapping[str, Setting], layers: list[_Layer]) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    # Errors inside a list or a mapping have longer places than the setting itself.
+    at = next((above for above in _upwards(key) if any(layer.sets(above) for layer in layers)), key)
+    origin = _origin(at, layers)
+    if error["type"] == "extra_forbidden":
+        known = settings.keys() | section_keys(settings)
+        return f"{key} ({origin}) is not a setting{did_you_mean(key, known)}"
+    reason = error["msg"][:1].lower() + error["msg"][1:]
+    owner = next((settings[above] for above in _upwards(key) if above in settings), None)
+    # A section that failed as a whole may hold secrets too; only single values are shown.
+    shown = "" if owner is None or owner.is_secret else f" = {error['input']!r}"
+    return f"{key}{shown} ({origin}): {reason}"
+
+
+def _upwards(key: str) -> Iterator[str]:
+    parts = key.split(".")
+    return (".".join(parts[:depth]) for depth in range(len(parts), 0, -1))
