@@ -21,7 +21,9 @@ def pipecat_python() -> Path:
     Raises:
         subprocess.CalledProcessError: pip could not install it; its message is on the terminal.
     """
-    folder = bench_cache() / f"pipecat-{PIPECAT_VERSION}-py{sys.version_info[0]}{sys.version_info[1]}"
+    folder = (
+        bench_cache() / f"pipecat-{PIPECAT_VERSION}-py{sys.version_info[0]}{sys.version_info[1]}"
+    )
     python, ready = folder / "bin" / "python", folder / "ready"
     if ready.exists():
         return python
