@@ -15,6 +15,9 @@ from duologue.protocol.audio_formats import (
     format_rate_hz,
     format_sample_bytes,
 )
+from duologue.protocol.command_checks import (
+    check_command,
+)
 from duologue.protocol.commands import (
     AppendAudio,
     CancelResponse,
@@ -32,11 +35,20 @@ from duologue.protocol.commands import (
     TruncateItem,
     UpdateSession,
 )
+from duologue.protocol.config_checks import (
+    ANYTHING,
+    Supported,
+)
 from duologue.protocol.delivery import (
     Delivery,
 )
 from duologue.protocol.errors import (
+    ERROR_TABLE,
     ErrorCode,
+    ErrorRow,
+    error_body,
+    error_code,
+    error_event,
 )
 from duologue.protocol.events import (
     AudioCleared,
@@ -84,6 +96,35 @@ from duologue.protocol.items import (
     Role,
     without_audio,
 )
+from duologue.protocol.json_codec import (
+    UnknownEvent,
+    decode_command,
+    decode_event,
+    encode_command,
+    encode_event,
+)
+from duologue.protocol.limits import (
+    MAX_APPEND_BYTES,
+    MAX_CALL_ID_CHARS,
+    MAX_CONTENT_PARTS,
+    MAX_EVENT_ID_CHARS,
+    MAX_INSTRUCTIONS_CHARS,
+    MAX_ITEM_ID_CHARS,
+    MAX_ITEM_TEXT_CHARS,
+    MAX_MESSAGE_BYTES,
+    MAX_METADATA_KEY_CHARS,
+    MAX_METADATA_PAIRS,
+    MAX_METADATA_VALUE_CHARS,
+    MAX_RESPONSE_INPUT_ITEMS,
+    MAX_SERVER_MESSAGE_BYTES,
+    MAX_TOOL_NAME_CHARS,
+    MAX_TOOLS,
+    MIN_COMMIT_MS,
+)
+from duologue.protocol.response_config import (
+    ResponseConfig,
+    response_config,
+)
 from duologue.protocol.response_events import (
     AudioDelta,
     AudioDone,
@@ -116,7 +157,9 @@ from duologue.protocol.response_resource import (
     Usage,
 )
 from duologue.protocol.session_config import (
+    DEFAULT_FORMAT,
     DEFAULT_TRANSCRIPTION_MODEL,
+    DEFAULT_TURN_DETECTION,
     DEFAULT_VOICE,
     AudioInputResource,
     AudioOutputResource,
@@ -132,6 +175,7 @@ from duologue.protocol.session_config import (
     RetentionRatio,
     SemanticVad,
     ServerVad,
+    SessionConfig,
     SessionKind,
     SessionResource,
     ToolChoice,
@@ -143,6 +187,9 @@ from duologue.protocol.session_config import (
     Voice,
     to_wire,
 )
+from duologue.protocol.session_merge import (
+    merge,
+)
 from duologue.protocol.session_patch import (
     AudioInputPatch,
     AudioOutputPatch,
@@ -153,9 +200,29 @@ from duologue.protocol.session_patch import (
 )
 
 __all__ = [
+    "ANYTHING",
+    "DEFAULT_FORMAT",
     "DEFAULT_TRANSCRIPTION_MODEL",
+    "DEFAULT_TURN_DETECTION",
     "DEFAULT_VOICE",
+    "ERROR_TABLE",
     "G711_RATE_HZ",
+    "MAX_APPEND_BYTES",
+    "MAX_CALL_ID_CHARS",
+    "MAX_CONTENT_PARTS",
+    "MAX_EVENT_ID_CHARS",
+    "MAX_INSTRUCTIONS_CHARS",
+    "MAX_ITEM_ID_CHARS",
+    "MAX_ITEM_TEXT_CHARS",
+    "MAX_MESSAGE_BYTES",
+    "MAX_METADATA_KEY_CHARS",
+    "MAX_METADATA_PAIRS",
+    "MAX_METADATA_VALUE_CHARS",
+    "MAX_RESPONSE_INPUT_ITEMS",
+    "MAX_SERVER_MESSAGE_BYTES",
+    "MAX_TOOLS",
+    "MAX_TOOL_NAME_CHARS",
+    "MIN_COMMIT_MS",
     "PCM_RATES_HZ",
     "AppendAudio",
     "AudioCleared",
@@ -191,6 +258,7 @@ __all__ = [
     "ErrorBody",
     "ErrorCode",
     "ErrorEvent",
+    "ErrorRow",
     "Event",
     "FormatPatch",
     "FunctionCallArgumentsDelta",
@@ -236,6 +304,7 @@ __all__ = [
     "ResponseAudioOutput",
     "ResponseAudioOutputResource",
     "ResponseAudioResource",
+    "ResponseConfig",
     "ResponseCreated",
     "ResponseDone",
     "ResponseFailure",
@@ -248,6 +317,7 @@ __all__ = [
     "Role",
     "SemanticVad",
     "ServerVad",
+    "SessionConfig",
     "SessionCreated",
     "SessionKind",
     "SessionPatch",
@@ -256,6 +326,7 @@ __all__ = [
     "SpeechStarted",
     "SpeechStopped",
     "StatusDetails",
+    "Supported",
     "TextDelta",
     "TextDone",
     "TextPart",
@@ -274,11 +345,22 @@ __all__ = [
     "Truncation",
     "TurnDetection",
     "TurnDetectionPatch",
+    "UnknownEvent",
     "UpdateSession",
     "Usage",
     "Voice",
+    "check_command",
+    "decode_command",
+    "decode_event",
+    "encode_command",
+    "encode_event",
+    "error_body",
+    "error_code",
+    "error_event",
     "format_rate_hz",
     "format_sample_bytes",
+    "merge",
+    "response_config",
     "to_wire",
     "without_audio",
 ]

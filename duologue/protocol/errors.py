@@ -1,11 +1,25 @@
-"""Codes of errors that clients may rely on.
+"""What clients may rely on when something is refused or fails: one table for every transport.
 
-This module must not know who raises what.
+An error becomes an HTTP status before the upgrade, an ``error`` event during a session and a close
+code at its end; the three are rows of one table, so that they cannot disagree. This module must
+not know who raises what, nor decide whether a session ends.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from duologue.core.errors import ClientError, DuologueError, LimitExceeded, ProtocolError
+from duologue.protocol.events import ErrorBody, ErrorEvent
+from duologue.protocol.limits import MAX_EVENT_ID_CHARS, SHOWN_CHARS
+
+ErrorType: TypeAlias = Literal[
+    "invalid_request_error", "rate_limit_error", "server_error", "overloaded_error"
+]
 
 
 class ErrorCode(StrEnum):
@@ -14,5 +28,204 @@ class ErrorCode(StrEnum):
     INVALID_REQUEST = "invalid_request"
     INVALID_JSON = "invalid_json"
     INVALID_VALUE = "invalid_value"
+    INVALID_BASE64 = "invalid_base64"
     MISSING_PARAMETER = "missing_required_parameter"
     UNKNOWN_PARAMETER = "unknown_parameter"
+    UNKNOWN_EVENT = "unknown_event_type"
+    LIMIT_EXCEEDED = "limit_exceeded"
+    MESSAGE_TOO_LARGE = "message_too_large"
+    RATE_LIMITED = "rate_limited"
+    UNSUPPORTED = "unsupported"
+    UNDECODABLE_AUDIO = "undecodable_audio"
+    COMMIT_EMPTY = "input_audio_buffer_commit_empty"
+    INPUT_BUFFER_FULL = "input_audio_buffer_full"
+    RESPONSE_ACTIVE = "conversation_already_has_active_response"
+    CANCEL_NOT_ACTIVE = "response_cancel_not_active"
+    ITEM_DUPLICATE_ID = "item_create_duplicate_item_id"
+    ITEM_UNKNOWN_PREVIOUS = "item_create_invalid_previous_item_id"
+    ITEM_UNKNOWN_RETRIEVE = "item_retrieve_invalid_item_id"
+    ITEM_UNKNOWN_TRUNCATE = "item_truncate_invalid_item_id"
+    ITEM_UNKNOWN_DELETE = "item_delete_invalid_item_id"
+    ITEM_UNKNOWN_REFERENCE = "item_reference_invalid_item_id"
+    CONVERSATION_FULL = "conversation_full"
+    TOOL_CALL_UNKNOWN = "tool_call_not_found"
+    TOOL_CALL_ANSWERED = "tool_call_already_answered"
+    TOOL_CALL_TIMED_OUT = "tool_call_timed_out"
+    INVALID_API_KEY = "invalid_api_key"
+    MODEL_NOT_FOUND = "model_not_found"
+    SESSION_NOT_FOUND = "session_not_found"
+    SESSION_EXPIRED = "session_expired"
+    STALE_LEASE = "stale_lease"
+    SERVER_FULL = "server_full"
+    NOT_READY = "server_not_ready"
+    SHUTTING_DOWN = "server_shutting_down"
+    CLIENT_TOO_SLOW = "client_too_slow"
+    OUTPUT_OVERFLOW = "output_overflow"
+    STAGE_FAILED = "stage_failed"
+    STAGE_TIMEOUT = "stage_timeout"
+    REPLICA_LOST = "replica_lost"
+    OUT_OF_MEMORY = "out_of_memory"
+    PLUGIN_ERROR = "plugin_error"
+    INVALID_CONFIG = "invalid_config"
+    SERVER_ERROR = "server_error"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRow:
+    """What one code means on each transport."""
+
+    type: ErrorType
+    http_status: int
+    """Before the upgrade, and on plain HTTP endpoints."""
+
+    close_code: int
+    """Where the error ends the connection; most do not."""
+
+    retryable: bool
+    """Whether the same request may work later without a change."""
+
+    public_text: str
+    """What a client reads where the exception's own words are not for it."""
+
+
+def _client(status: int, text: str, *, close_code: int = 1008, retry: bool = False) -> ErrorRow:
+    return ErrorRow("invalid_request_error", status, close_code, retry, text)
+
+
+def _server(status: int, text: str, *, close_code: int = 1011, retry: bool = True) -> ErrorRow:
+    return ErrorRow("server_error", status, close_code, retry, text)
+
+
+ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
+    {
+        ErrorCode.INVALID_REQUEST: _client(400, "The request cannot be carried out."),
+        ErrorCode.INVALID_JSON: _client(400, "The message is not valid JSON."),
+        ErrorCode.INVALID_VALUE: _client(400, "A field has a value that is not allowed."),
+        ErrorCode.INVALID_BASE64: _client(400, "A field is not valid base64."),
+        ErrorCode.MISSING_PARAMETER: _client(400, "A required field is missing."),
+        ErrorCode.UNKNOWN_PARAMETER: _client(400, "A field is not known here."),
+        ErrorCode.UNKNOWN_EVENT: _client(400, "The event type is not known."),
+        ErrorCode.LIMIT_EXCEEDED: _client(413, "A size or count is over its limit."),
+        ErrorCode.MESSAGE_TOO_LARGE: _client(
+            413, "The message is larger than the limit.", close_code=1009
+        ),
+        ErrorCode.RATE_LIMITED: ErrorRow(
+            "rate_limit_error", 429, 1008, True, "Too many requests; slow down."
+        ),
+        ErrorCode.UNSUPPORTED: _client(400, "This server or model cannot do that."),
+        ErrorCode.UNDECODABLE_AUDIO: _client(400, "The audio cannot be decoded."),
+        ErrorCode.COMMIT_EMPTY: _client(400, "There is too little audio to commit."),
+        ErrorCode.INPUT_BUFFER_FULL: _client(413, "The input audio buffer is full."),
+        ErrorCode.RESPONSE_ACTIVE: _client(
+            409, "The conversation already has an active response.", retry=True
+        ),
+        ErrorCode.CANCEL_NOT_ACTIVE: _client(409, "Cancellation failed: no active response."),
+        ErrorCode.ITEM_DUPLICATE_ID: _client(409, "An item with this id exists already."),
+        ErrorCode.ITEM_UNKNOWN_PREVIOUS: _client(404, "There is no item with this previous id."),
+        ErrorCode.ITEM_UNKNOWN_RETRIEVE: _client(404, "There is no item with this id."),
+        ErrorCode.ITEM_UNKNOWN_TRUNCATE: _client(404, "There is no such item to truncate."),
+        ErrorCode.ITEM_UNKNOWN_DELETE: _client(404, "There is no such item to delete."),
+        ErrorCode.ITEM_UNKNOWN_REFERENCE: _client(404, "There is no such item to refer to."),
+        ErrorCode.CONVERSATION_FULL: _client(409, "The conversation holds no more items."),
+        ErrorCode.TOOL_CALL_UNKNOWN: _client(404, "There is no tool call with this id."),
+        ErrorCode.TOOL_CALL_ANSWERED: _client(409, "This tool call has its result already."),
+        ErrorCode.TOOL_CALL_TIMED_OUT: _client(408, "The result came after the time-out."),
+        ErrorCode.INVALID_API_KEY: _client(401, "The API key is missing, wrong or expired."),
+        ErrorCode.MODEL_NOT_FOUND: _client(404, "There is no such model."),
+        ErrorCode.SESSION_NOT_FOUND: _client(404, "There is no such session."),
+        ErrorCode.SESSION_EXPIRED: _client(
+            410, "Your session hit its maximum duration.", close_code=1001
+        ),
+        ErrorCode.STALE_LEASE: _client(
+            409, "Another connection has taken the session over.", close_code=4001
+        ),
+        ErrorCode.SERVER_FULL: ErrorRow(
+            "overloaded_error", 503, 1013, True, "The server is full; try again later."
+        ),
+        ErrorCode.NOT_READY: ErrorRow(
+            "overloaded_error", 503, 1013, True, "The server is still starting."
+        ),
+        ErrorCode.SHUTTING_DOWN: _server(503, "The server is shutting down.", close_code=1001),
+        ErrorCode.CLIENT_TOO_SLOW: _client(
+            408, "The client took no data for too long.", close_code=1013, retry=True
+        ),
+        ErrorCode.OUTPUT_OVERFLOW: _client(
+            400, "The answer was given up: the client reads too slowly.", retry=True
+        ),
+        ErrorCode.STAGE_FAILED: _server(500, "A model failed while answering."),
+        ErrorCode.STAGE_TIMEOUT: _server(504, "A model did not answer in time."),
+        ErrorCode.REPLICA_LOST: _server(503, "A model was restarted while answering."),
+        ErrorCode.OUT_OF_MEMORY: _server(503, "A model had no memory left for this request."),
+        ErrorCode.PLUGIN_ERROR: _server(500, "The session failed.", retry=False),
+        ErrorCode.INVALID_CONFIG: _server(500, "The server is misconfigured.", retry=False),
+        ErrorCode.SERVER_ERROR: _server(500, "The server had an internal error."),
+    }
+)
+
+
+def error_code(exc: BaseException) -> ErrorCode:
+    """Return the code that stands for an exception, ``SERVER_ERROR`` for one that is not ours."""
+    if not isinstance(exc, DuologueError):
+        return ErrorCode.SERVER_ERROR
+    try:
+        return ErrorCode(exc.code)
+    except ValueError:
+        fault_is_theirs = isinstance(exc, ClientError)
+        return ErrorCode.INVALID_REQUEST if fault_is_theirs else ErrorCode.SERVER_ERROR
+
+
+def error_body(exc: BaseException, event_id: str | None = None) -> ErrorBody:
+    """Return what a client is told of an exception.
+
+    Only a ``ClientError`` is shown in its own words, since they are about the client's own
+    request; all others get the public text of their code.
+
+    Args:
+        exc: What was raised.
+        event_id: The client's id of the event that was being handled, if the exception has none.
+    """
+    code = error_code(exc)
+    row = ERROR_TABLE[code]
+    if not isinstance(exc, ClientError):
+        return ErrorBody(
+            type=row.type, code=code, message=row.public_text, event_id=_sane(event_id)
+        )
+    return ErrorBody(
+        type=row.type,
+        code=code,
+        message=exc.message or row.public_text,
+        param=exc.param,
+        event_id=_sane(exc.event_id or event_id),
+    )
+
+
+def error_event(exc: BaseException, event_id: str | None = None) -> ErrorEvent:
+    """Return the ``error`` event for an exception, see ``error_body``."""
+    return ErrorEvent(error=error_body(exc, event_id))
+
+
+def refused(
+    message: str, param: str | None, code: ErrorCode = ErrorCode.INVALID_VALUE
+) -> ProtocolError:
+    """Return the error for a field that is not allowed."""
+    return ProtocolError(message, code=code, param=param)
+
+
+def over_limit(what: str, size: int, limit: int, param: str, unit: str = "") -> LimitExceeded:
+    """Return the error for a size or count over its limit."""
+    suffix = f" {unit}" if unit else ""
+    return LimitExceeded(
+        f"{what}: {size}{suffix}, limit is {limit}{suffix}",
+        code=ErrorCode.LIMIT_EXCEEDED,
+        param=param,
+    )
+
+
+def shown(value: object) -> str:
+    """Return a client's value for an error message, shortened."""
+    text = repr(value[: SHOWN_CHARS + 1] if isinstance(value, str) else value)
+    return text if len(text) <= SHOWN_CHARS + 2 else f"{text[:SHOWN_CHARS]}..."
+
+
+def _sane(event_id: str | None) -> str | None:
+    return event_id if event_id is not None and len(event_id) <= MAX_EVENT_ID_CHARS else None

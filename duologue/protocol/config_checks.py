@@ -1,0 +1,136 @@
+"""Checks of single settings, shared by the session's configuration and that of one response.
+
+Types and enumerations are checked by the decoder; here are the ranges and what depends on more
+than one value. This module must not know where a setting is used: it is told the ``param``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from msgspec import UNSET
+
+from duologue.protocol.audio_formats import (
+    G711_RATE_HZ,
+    PCM_RATES_HZ,
+    AudioFormat,
+    FormatPatch,
+    PcmaFormat,
+    PcmFormat,
+    PcmuFormat,
+)
+from duologue.protocol.errors import over_limit, refused, shown
+from duologue.protocol.limits import MAX_INSTRUCTIONS_CHARS, MAX_TOOL_NAME_CHARS, MAX_TOOLS
+from duologue.protocol.session_config import (
+    CustomVoice,
+    FunctionTool,
+    MaxTokens,
+    Modality,
+    Voice,
+)
+
+_Number = TypeVar("_Number", int, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supported:
+    """What this server and model can do; a setting that asks for more is refused."""
+
+    voices: frozenset[str] | None = None
+    """None: any name will do."""
+
+    turn_detection: frozenset[str] = frozenset({"server_vad", "semantic_vad"})
+
+
+ANYTHING = Supported()
+
+
+def check_range(
+    value: _Number, limits: tuple[_Number, _Number], param: str, unit: str = ""
+) -> _Number:
+    """Return the value if it lies within the limits, both included; NaN does not."""
+    low, high = limits
+    if not low <= value <= high:
+        suffix = f" {unit}" if unit else ""
+        raise refused(f"{param} is {value}{suffix}, allowed is {low} to {high}{suffix}", param)
+    return value
+
+
+def check_instructions(text: str, param: str) -> str:
+    """Return the instructions if they are not too long."""
+    if len(text) > MAX_INSTRUCTIONS_CHARS:
+        raise over_limit(param, len(text), MAX_INSTRUCTIONS_CHARS, param, "characters")
+    return text
+
+
+def check_modalities(modalities: Sequence[Modality], param: str) -> tuple[Modality, ...]:
+    """Return the modalities if there is at least one, and none twice."""
+    if not modalities or len(set(modalities)) != len(modalities):
+        raise refused(
+            f"{param} is {list(modalities)}, give ['audio'] or ['text']",
+            param,
+        )
+    return tuple(modalities)
+
+
+def check_voice(voice: Voice, supported: Supported, param: str) -> Voice:
+    """Return the voice if this server has it."""
+    name = voice.id if isinstance(voice, CustomVoice) else voice
+    if supported.voices is not None and name not in supported.voices:
+        known = ", ".join(sorted(supported.voices))
+        raise refused(f"there is no voice {shown(name)}; there are {known}", param)
+    return voice
+
+
+def check_tools(tools: Sequence[FunctionTool], param: str) -> tuple[FunctionTool, ...]:
+    """Return the tools if their names can be told apart."""
+    if len(tools) > MAX_TOOLS:
+        raise over_limit(param, len(tools), MAX_TOOLS, param, "tools")
+    seen: set[str] = set()
+    for index, tool in enumerate(tools):
+        where = f"{param}[{index}].name"
+        if not 1 <= len(tool.name) <= MAX_TOOL_NAME_CHARS:
+            raise over_limit(where, len(tool.name), MAX_TOOL_NAME_CHARS, where, "characters")
+        if tool.name in seen:
+            raise refused(f"two tools are called {shown(tool.name)}", where)
+        seen.add(tool.name)
+    return tuple(tools)
+
+
+def check_max_tokens(limit: MaxTokens, param: str) -> MaxTokens:
+    """Return the limit if it leaves room for an answer."""
+    if limit != "inf" and limit < 1:
+        raise refused(f'{param} is {limit}, allowed is 1 or more, or "inf"', param)
+    return limit
+
+
+def merge_format(current: AudioFormat, patch: FormatPatch, param: str) -> AudioFormat:
+    """Apply a patch to an audio format.
+
+    A rate that is not named stays where the type stays; a new PCM format starts at its default.
+    """
+    if patch.type is UNSET:
+        kind: type[AudioFormat] = type(current)
+    else:
+        kind = _FORMATS[patch.type]
+    rate = patch.rate
+    if kind is not PcmFormat:
+        if rate is not UNSET and rate is not None and rate != G711_RATE_HZ:
+            raise refused(f"{param}.rate is {rate}, G.711 has {G711_RATE_HZ} only", f"{param}.rate")
+        return kind()
+    if rate is UNSET or rate is None:
+        return current if isinstance(current, PcmFormat) else PcmFormat()
+    for known in PCM_RATES_HZ:
+        if rate == known:
+            return PcmFormat(rate=known)
+    rates = ", ".join(map(str, PCM_RATES_HZ))
+    raise refused(f"{param}.rate is {rate}, allowed are {rates}", f"{param}.rate")
+
+
+_FORMATS: dict[str, type[AudioFormat]] = {
+    "audio/pcm": PcmFormat,
+    "audio/pcmu": PcmuFormat,
+    "audio/pcma": PcmaFormat,
+}

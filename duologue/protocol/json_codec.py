@@ -1,0 +1,249 @@
+"""The JSON form of commands and events, for the server's side and for the client's.
+
+Audio is nearly all of the traffic, so an append and an audio delta have a path of their own: the
+envelope is compared or written as bytes, only the base64 is worked on. Anything that does not look
+exactly as expected takes the typed path, and both give the same result. This module must not know
+sockets or sessions.
+"""
+
+from __future__ import annotations
+
+import binascii
+import functools
+import operator
+from typing import Any, get_args
+
+import msgspec
+import pybase64
+
+from duologue.core.errors import ClientError, ProtocolError
+from duologue.protocol.command_checks import check_command
+from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.errors import ErrorCode, over_limit, refused
+from duologue.protocol.events import Event
+from duologue.protocol.json_refusals import (
+    event_type,
+    readable_event_id,
+    refusal,
+    refuse_duplicate_keys,
+)
+from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
+from duologue.protocol.null_fields import decode_without_nulls
+from duologue.protocol.response_events import AudioDelta
+
+_APPEND_HEAD = b'{"type":"input_audio_buffer.append","audio":"'
+_APPEND_HEAD_BYTES = len(_APPEND_HEAD)
+_MAX_APPEND_BASE64_BYTES = (MAX_APPEND_BYTES + 2) // 3 * 4
+_MAX_TIDY_APPEND_BYTES = _APPEND_HEAD_BYTES + _MAX_APPEND_BASE64_BYTES + 2
+_CLOSING_BRACE = ord("}")
+
+_encode_base64 = pybase64.b64encode
+_decode_base64 = pybase64.b64decode
+
+
+class _AppendWire(msgspec.Struct, tag="input_audio_buffer.append"):
+    """An append whose base64 is still text: pybase64 decodes it five times as fast."""
+
+    audio: msgspec.Raw
+    event_id: str | None = None
+
+
+class _DeltaWire(msgspec.Struct, tag="response.output_audio.delta"):
+    response_id: str
+    item_id: str
+    output_index: int
+    content_index: int
+    delta: msgspec.Raw
+
+
+class _EventHead(msgspec.Struct):
+    type: str
+    event_id: str = ""
+
+
+class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of a type that this version does not know; a client passes it by."""
+
+    type: str
+    raw: bytes
+    """The whole message."""
+
+
+def _with(wire: type, replaced: type, union: Any) -> Any:
+    members = (wire if member is replaced else member for member in get_args(union))
+    return functools.reduce(operator.or_, members)
+
+
+_COMMANDS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    _with(_AppendWire, AppendAudio, Command)
+)
+_EVENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_with(_DeltaWire, AudioDelta, Event))
+_EVENT_HEAD = msgspec.json.Decoder(_EventHead)
+_EVENT_TYPES = frozenset(member.__struct_config__.tag for member in get_args(Event))
+_STRINGS = msgspec.json.Decoder(str)
+_ENCODER = msgspec.json.Encoder()
+
+
+def decode_command(message: bytes | str) -> Command:
+    """Read one message from a client.
+
+    Raises:
+        ProtocolError: It is malformed. ``code`` is stable, ``param`` names the field and
+            ``event_id`` is the client's own, where those can be told.
+        LimitExceeded: Something in it is too large; same fields.
+    """
+    if isinstance(message, str):
+        message = _utf8(message)
+    size = len(message)
+    # A quote only at the very end: nothing follows the audio, and nothing in it is escaped.
+    if (
+        message.startswith(_APPEND_HEAD)
+        and message.find(b'"', _APPEND_HEAD_BYTES) == size - 2
+        and message[-1] == _CLOSING_BRACE
+        and size <= _MAX_TIDY_APPEND_BYTES
+    ):
+        try:
+            return AppendAudio(audio=_decode_base64(message[_APPEND_HEAD_BYTES:-2], None, True))
+        except binascii.Error:
+            pass  # the typed path says what is wrong with it
+    return _decode_typed(message)
+
+
+def encode_event(event: Event, seq: int) -> bytes:
+    """Write one message to a client, with its number as ``event_id``."""
+    if type(event) is AudioDelta:
+        head = _delta_head(
+            event.response_id, event.item_id, event.output_index, event.content_index
+        )
+        number = str(seq).encode()
+        audio = _encode_base64(event.delta)
+        return b"".join((b'{"event_id":"event_', number, b'",', head, audio, b'"}'))
+    return b'{"event_id":"event_%d",%b' % (seq, _ENCODER.encode(event)[1:])
+
+
+def encode_command(command: Command) -> bytes:
+    """Write one message to a server."""
+    if type(command) is AppendAudio and command.event_id is None:
+        return b"".join((_APPEND_HEAD, _encode_base64(command.audio), b'"}'))
+    return _ENCODER.encode(command)
+
+
+def decode_event(message: bytes | str) -> tuple[Event | UnknownEvent, str]:
+    """Read one message from a server.
+
+    Returns:
+        The event, and its ``event_id``, empty where it has none.
+
+    Raises:
+        ProtocolError: It is malformed, or an event of a known type lacks a field.
+    """
+    if isinstance(message, str):
+        message = _utf8(message)
+    try:
+        head = _EVENT_HEAD.decode(message)
+        if head.type not in _EVENT_TYPES:
+            return UnknownEvent(type=head.type, raw=message), head.event_id
+        event = _EVENTS.decode(message)
+    except (msgspec.MsgspecError, RecursionError) as exc:
+        raise refusal(exc, message) from None
+    if type(event) is _DeltaWire:
+        event = AudioDelta(
+            response_id=event.response_id,
+            item_id=event.item_id,
+            output_index=event.output_index,
+            content_index=event.content_index,
+            delta=_base64(event.delta, "delta"),
+        )
+    return event, head.event_id
+
+
+def _decode_typed(message: bytes) -> Command:
+    try:
+        decoded = _COMMANDS.decode(message)
+    except (msgspec.MsgspecError, RecursionError) as exc:
+        decoded = _second_reading(message, exc)
+    try:
+        if type(decoded) is _AppendWire:
+            return _append(decoded, message)
+        refuse_duplicate_keys(message)
+        command: Command = decoded
+        check_command(command)
+    except ClientError as exc:
+        exc.event_id = readable_event_id(message)
+        raise
+    return command
+
+
+def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
+    """Finish an append that has spaces, an ``event_id`` or another order of keys."""
+    key_end = message.find(b'"audio"') + len(b'"audio"')
+    opening = message.find(b'"', key_end)
+    envelope = message[:opening] + message[message.find(b'"', opening + 1) :]
+    # Four quotes a field, less the two around the audio: no key stands twice, nothing is foreign.
+    if envelope.count(b'"') != (7 if wire.event_id is None else 11):
+        refuse_duplicate_keys(message)
+    if wire.event_id is not None and len(wire.event_id) > MAX_EVENT_ID_CHARS:
+        size = len(wire.event_id)
+        raise over_limit("event_id", size, MAX_EVENT_ID_CHARS, "event_id", "characters")
+    return AppendAudio(audio=_base64(wire.audio, "audio"), event_id=wire.event_id)
+
+
+def _second_reading(message: bytes, exc: Exception) -> Command:
+    """Some clients write null for what they leave out; in an item or response that is harmless."""
+    if isinstance(exc, msgspec.ValidationError):
+        command = decode_without_nulls(message, event_type(message))
+        if command is not None:
+            return command
+    raise refusal(exc, message) from None
+
+
+def _base64(raw: msgspec.Raw, param: str) -> bytes:
+    """Decode the base64 of a JSON string that has not been read yet."""
+    text = bytes(raw)
+    if not text.startswith(b'"'):
+        raise refused(f"{param} is not a string; give base64", param)
+    if len(text) - 2 > _MAX_APPEND_BASE64_BYTES:
+        raise over_limit(param, (len(text) - 2) // 4 * 3, MAX_APPEND_BYTES, param, "bytes")
+    encoded = text[1:-1]
+    if b"\\" in encoded:
+        # Some encoders escape the slash, which is part of the alphabet.
+        encoded = _unescaped(text, param)
+    try:
+        return _decode_base64(encoded, None, True)
+    except binascii.Error as exc:
+        raise _bad_base64(param) from exc
+
+
+def _unescaped(text: bytes, param: str) -> bytes:
+    try:
+        return _STRINGS.decode(text).encode("ascii")
+    except (msgspec.MsgspecError, UnicodeEncodeError) as exc:
+        raise _bad_base64(param) from exc
+
+
+def _bad_base64(param: str) -> ProtocolError:
+    return refused(
+        f"{param} is not base64: give the standard alphabet with padding, without whitespace",
+        param,
+        ErrorCode.INVALID_BASE64,
+    )
+
+
+def _utf8(message: str) -> bytes:
+    try:
+        return message.encode()
+    except UnicodeEncodeError:
+        raise refused("the message holds a lone surrogate", None, ErrorCode.INVALID_JSON) from None
+
+
+@functools.lru_cache(maxsize=4096)
+def _delta_head(response_id: str, item_id: str, output_index: int, content_index: int) -> bytes:
+    """All of an audio delta between its number and its base64; the same for each of a part."""
+    empty = AudioDelta(
+        response_id=response_id,
+        item_id=item_id,
+        output_index=output_index,
+        content_index=content_index,
+        delta=b"",
+    )
+    return _ENCODER.encode(empty)[1:-2]
