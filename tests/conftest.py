@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
+import structlog
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
@@ -21,6 +23,24 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("push")
+
+
+@pytest.fixture(autouse=True)
+def quiet_logs() -> Iterator[None]:
+    """Write logs nowhere, and undo what a test does to the pipeline.
+
+    ``structlog.testing.capture_logs`` sees them all the same.
+    """
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    structlog.configure(
+        processors=[structlog.processors.JSONRenderer(default=repr)],
+        logger_factory=structlog.ReturnLoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(autouse=True)

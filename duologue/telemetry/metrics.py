@@ -1,0 +1,130 @@
+"""All figures that Duologue publishes, in one object that ``app`` makes and hands down.
+
+Names are ``duologue_<part>_<what>_<unit>``. Labels come from closed sets and are never ids. This
+module must not know who writes the figures, nor how they are exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from duologue.telemetry.instruments import Counter, Family, Gauge, Histogram, Instrument
+
+EAR_EDGES_S = tuple(0.020 * 2**step for step in range(8))
+"""20 ms to 2,560 ms, doubling: below the first nobody hears a delay, past the last they hang up."""
+
+LAG_EDGES_S = tuple(0.001 * 2**step for step in range(9))
+"""1 ms to 256 ms: the loop is in trouble long before an ear notices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelSets:
+    """Every value that a label can take; known once plugins and pipelines are."""
+
+    plugins: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
+    close_reasons: tuple[str, ...] = ()
+    mailboxes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One published name with all its members.
+
+    Args:
+        label: Empty for a figure without a label; it then has one member, under "".
+    """
+
+    name: str
+    help: str
+    label: str
+    members: Iterable[tuple[str, Instrument]]
+
+
+class Metrics:
+    """The figures of one process.
+
+    A session takes its members once, ``ttfa = metrics.ttfa["cascaded"]``, and writes to those.
+    """
+
+    def __init__(self, labels: LabelSets) -> None:
+        self._figures: list[Figure] = []
+        self.sessions_active = Gauge()
+        self._publish("duologue_sessions_active", "Sessions that are open.", self.sessions_active)
+        self.session_closed = self._counters(
+            "duologue_session_closed_total",
+            "Sessions that ended.",
+            "reason",
+            labels.close_reasons,
+        )
+        self.ttfa = self._durations(
+            "duologue_ttfa_seconds",
+            "From the end of the person's speech to the first byte of the answer's audio written.",
+            "plugin",
+            labels.plugins,
+        )
+        self.barge_in_stop = self._durations(
+            "duologue_barge_in_stop_seconds",
+            "From the start of an interruption to the last byte of the old answer written.",
+            "plugin",
+            labels.plugins,
+        )
+        self.stale_output_dropped = self._counters(
+            "duologue_stale_output_dropped_total",
+            "Outputs that came after their response was interrupted.",
+            "stage",
+            labels.stages,
+        )
+        self.stage_queue = self._durations(
+            "duologue_stage_queue_seconds",
+            "From a request's submission to its first step.",
+            "stage",
+            labels.stages,
+        )
+        self.stage_step = self._durations(
+            "duologue_stage_step_seconds", "One step of a stage.", "stage", labels.stages
+        )
+        self.frame_deadline_missed = self._counters(
+            "duologue_frame_deadline_missed_total",
+            "Frames that came too late.",
+            "stage",
+            labels.stages,
+        )
+        self.output_buffer = self._durations(
+            "duologue_output_buffer_seconds",
+            "Audio made and not yet played, at each addition: low, and speech has gaps;"
+            " high, and interruptions come late.",
+            "plugin",
+            labels.plugins,
+        )
+        self.mailbox_full = self._counters(
+            "duologue_mailbox_full_total",
+            "Inputs refused because their mailbox was full.",
+            "mailbox",
+            labels.mailboxes,
+        )
+        self.loop_lag = Histogram(LAG_EDGES_S)
+        self._publish(
+            "duologue_loop_lag_seconds", "How late the event loop ran a timer.", self.loop_lag
+        )
+
+    def __iter__(self) -> Iterator[Figure]:
+        return iter(self._figures)
+
+    def _publish(self, name: str, text: str, instrument: Instrument) -> None:
+        self._figures.append(Figure(name, text, "", (("", instrument),)))
+
+    def _counters(
+        self, name: str, text: str, label: str, values: tuple[str, ...]
+    ) -> Family[Counter]:
+        family = Family(Counter, values)
+        self._figures.append(Figure(name, text, label, family))
+        return family
+
+    def _durations(
+        self, name: str, text: str, label: str, values: tuple[str, ...]
+    ) -> Family[Histogram]:
+        family = Family(lambda: Histogram(EAR_EDGES_S), values)
+        self._figures.append(Figure(name, text, label, family))
+        return family

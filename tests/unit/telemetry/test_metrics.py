@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import re
+
+from duologue.telemetry import Counter, Histogram, LabelSets, Metrics
+from duologue.telemetry.instruments import Instrument
+from duologue.telemetry.metrics import EAR_EDGES_S
+
+LABELS = LabelSets(
+    plugins=("cascaded",), stages=("asr", "tts"), close_reasons=("client",), mailboxes=("session",)
+)
+
+
+def test_names_and_labels_are_the_published_ones() -> None:
+    assert {figure.name: figure.label for figure in Metrics(LABELS)} == {
+        "duologue_sessions_active": "",
+        "duologue_session_closed_total": "reason",
+        "duologue_ttfa_seconds": "plugin",
+        "duologue_barge_in_stop_seconds": "plugin",
+        "duologue_stale_output_dropped_total": "stage",
+        "duologue_stage_queue_seconds": "stage",
+        "duologue_stage_step_seconds": "stage",
+        "duologue_frame_deadline_missed_total": "stage",
+        "duologue_output_buffer_seconds": "plugin",
+        "duologue_mailbox_full_total": "mailbox",
+        "duologue_loop_lag_seconds": "",
+    }
+
+
+def test_every_name_says_its_unit_and_every_figure_its_meaning() -> None:
+    for figure in Metrics(LABELS):
+        assert re.fullmatch(r"duologue_[a-z_]+", figure.name)
+        assert figure.help.endswith(".")
+        instruments: list[Instrument] = [member for _, member in figure.members]
+        if isinstance(instruments[0], Counter):
+            assert figure.name.endswith("_total")
+        if isinstance(instruments[0], Histogram):
+            assert figure.name.endswith("_seconds")
+
+
+def test_histogram_edges_follow_ears() -> None:
+    assert [round(edge * 1000) for edge in EAR_EDGES_S] == [20, 40, 80, 160, 320, 640, 1280, 2560]
+
+
+def test_two_processes_worth_of_metrics_share_nothing() -> None:
+    one, two = Metrics(LABELS), Metrics(LABELS)
+    one.ttfa["cascaded"].observe(0.2)
+    one.sessions_active.inc()
+    assert sum(two.ttfa["cascaded"].counts) == 0
+    assert two.sessions_active.value == 0
