@@ -1,0 +1,192 @@
+"""Writes docs/protocol.md from the message classes: ``python -m duologue.protocol.document``.
+
+What the classes cannot say stands in ``protocol_notes.md`` beside this module. This module must
+not describe what the server does with a message.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from types import ModuleType
+from typing import Any, get_args
+
+import msgspec
+from msgspec import inspect as shapes
+
+from duologue.protocol import limits
+from duologue.protocol.commands import Command
+from duologue.protocol.errors import ERROR_TABLE
+from duologue.protocol.events import Event
+
+
+def protocol_page() -> str:
+    """Return the whole page."""
+    notes = resources.files("duologue.protocol").joinpath("protocol_notes.md")
+    commands, events = get_args(Command), get_args(Event)
+    parts = [
+        notes.read_text(encoding="utf-8").rstrip(),
+        "## Client events\n\nEach may carry an `event_id`.",
+        *(_message(cls) for cls in commands),
+        "## Server events\n\nEach carries an `event_id`.",
+        *(_message(cls) for cls in events),
+        "## Objects inside events",
+        *(_object(cls) for cls in _inner_objects((*commands, *events))),
+        _errors(),
+        _limits(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _message(cls: type[msgspec.Struct]) -> str:
+    delivery = getattr(cls, "delivery", None)
+    lines = [f"### `{cls.__struct_config__.tag}`", "", _text(cls)]
+    if delivery is not None and delivery.value != "must_deliver":
+        lines += ["", f"Delivery: {delivery.value}."]
+    return "\n".join(lines + _fields(cls))
+
+
+def _object(cls: type[msgspec.Struct]) -> str:
+    return "\n".join([f"### {cls.__name__}", "", _text(cls), *_fields(cls)])
+
+
+def _text(documented: type) -> str:
+    return _plain(inspect.getdoc(documented) or "")
+
+
+def _fields(cls: type[msgspec.Struct]) -> list[str]:
+    info = shapes.type_info(cls)
+    assert isinstance(info, shapes.StructType)
+    notes = _notes(ast.parse(inspect.getsource(cls)).body[0])
+    rows = []
+    if isinstance(info.tag, str) and info.tag_field:
+        rows.append(f'| `{info.tag_field}` | "{info.tag}" | yes | |')
+    for field in info.fields:
+        if field.name == "event_id" and cls in get_args(Command):
+            continue
+        note = _plain(notes.get(field.name, ""))
+        always = "yes" if field.required else _default(field.default)
+        rows.append(f"| `{field.encode_name}` | {_shape(field.type)} | {always} | {note} |")
+    return (
+        ["", "| field | value | required | |", "| --- | --- | --- | --- |", *rows] if rows else []
+    )
+
+
+def _default(default: Any) -> str:
+    if default is shapes.NODEFAULT or isinstance(default, msgspec.Struct):
+        return "no"
+    return f"no, else {msgspec.json.encode(default).decode()}"
+
+
+def _shape(shape: shapes.Type) -> str:
+    match shape:
+        case shapes.UnionType(types=types):
+            return " or ".join(_shape(inner) for inner in types)
+        case shapes.LiteralType(values=values):
+            return ", ".join(
+                f'"{value}"' if isinstance(value, str) else str(value)
+                for value in sorted(values, key=str)
+            )
+        case shapes.StructType(cls=cls):
+            return f"[{cls.__name__}](#{cls.__name__.lower()})"
+        case shapes.VarTupleType(item_type=inner):
+            return f"list of {_shape(inner)}"
+        case shapes.DictType(value_type=shapes.StrType()):
+            return "object of strings"
+        case _:
+            return _SIMPLE[type(shape)]
+
+
+_SIMPLE: dict[type[shapes.Type], str] = {
+    shapes.StrType: "string",
+    shapes.IntType: "integer",
+    shapes.FloatType: "number",
+    shapes.BoolType: "boolean",
+    shapes.BytesType: "base64",
+    shapes.NoneType: "null",
+    shapes.DictType: "object",
+}
+
+
+def _inner_objects(messages: Iterable[type[msgspec.Struct]]) -> list[type[msgspec.Struct]]:
+    """Every struct that a message holds, once, in order of first appearance."""
+    found: dict[type[msgspec.Struct], None] = {}
+    for message in messages:
+        info = shapes.type_info(message)
+        assert isinstance(info, shapes.StructType)
+        for field in info.fields:
+            for cls in _structs(field.type):
+                found.setdefault(cls)
+    return list(found)
+
+
+def _structs(shape: shapes.Type) -> Iterator[type[msgspec.Struct]]:
+    match shape:
+        case shapes.StructType(cls=cls, fields=fields):
+            yield cls
+            for field in fields:
+                yield from _structs(field.type)
+        case shapes.UnionType(types=types):
+            for inner in types:
+                yield from _structs(inner)
+        case shapes.VarTupleType(item_type=inner):
+            yield from _structs(inner)
+        case _:
+            return
+
+
+def _errors() -> str:
+    lines = [
+        "## Error codes",
+        "",
+        "The close code is used only where the error ends the connection.",
+        "",
+        "| code | type | HTTP | close | retry | meaning |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for code, row in ERROR_TABLE.items():
+        retry = "yes" if row.retryable else "no"
+        lines.append(
+            f"| `{code}` | {row.type} | {row.http_status} | {row.close_code} | {retry} "
+            f"| {row.public_text} |"
+        )
+    return "\n".join(lines)
+
+
+def _limits() -> str:
+    notes = _notes(ast.parse(inspect.getsource(limits)))
+    lines = ["## Limits", "", "| name | value | |", "| --- | --- | --- |"]
+    for name in _constants(limits):
+        lines.append(f"| `{name}` | {getattr(limits, name):,} | {_plain(notes.get(name, ''))} |")
+    return "\n".join(lines)
+
+
+def _constants(module: ModuleType) -> list[str]:
+    return [name for name in vars(module) if name.isupper()]
+
+
+def _notes(body: ast.AST) -> dict[str, str]:
+    """The strings that stand under fields and constants, by name."""
+    notes: dict[str, str] = {}
+    name = None
+    for statement in getattr(body, "body", ()):
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                pass
+            case ast.Expr(value=ast.Constant(value=str(text))) if name is not None:
+                notes[name] = " ".join(text.split())
+                name = None
+            case _:
+                name = None
+    return notes
+
+
+def _plain(text: str) -> str:
+    return text.replace("``", "`").replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(protocol_page())
