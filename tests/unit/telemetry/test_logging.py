@@ -105,7 +105,7 @@ async def test_bound_keys_reach_inner_tasks_and_stay_out_of_siblings() -> None:
         with bound(session_id=name, turn=1):
             async with asyncio.TaskGroup() as group:
                 group.create_task(speak(f"inner_{name}"))
-        log.logger.info("outer_" + name)
+        await speak("outer_" + name)
 
     async with asyncio.TaskGroup() as group:
         group.create_task(session("a"))
