@@ -76,7 +76,7 @@ def _fields(cls: type[msgspec.Struct]) -> list[str]:
 
 
 def _default(default: Any) -> str:
-    if default is shapes.NODEFAULT or isinstance(default, msgspec.Struct):
+    if default is msgspec.NODEFAULT or isinstance(default, msgspec.Struct):
         return "no"
     return f"no, else {msgspec.json.encode(default).decode()}"
 
@@ -171,16 +171,16 @@ def _constants(module: ModuleType) -> list[str]:
 def _notes(body: ast.AST) -> dict[str, str]:
     """The strings that stand under fields and constants, by name."""
     notes: dict[str, str] = {}
-    name = None
+    above = ""
     for statement in getattr(body, "body", ()):
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
-                pass
-            case ast.Expr(value=ast.Constant(value=str(text))) if name is not None:
-                notes[name] = " ".join(text.split())
-                name = None
+                above = name
+            case ast.Expr(value=ast.Constant(value=str() as text)) if above:
+                notes[above] = " ".join(text.split())
+                above = ""
             case _:
-                name = None
+                above = ""
     return notes
 
 

@@ -15,11 +15,14 @@ from typing import Literal, TypeAlias
 
 from duologue.core.errors import ClientError, DuologueError, LimitExceeded, ProtocolError
 from duologue.protocol.events import ErrorBody, ErrorEvent
-from duologue.protocol.limits import MAX_EVENT_ID_CHARS, SHOWN_CHARS
+from duologue.protocol.limits import MAX_EVENT_ID_CHARS
 
 ErrorType: TypeAlias = Literal[
     "invalid_request_error", "rate_limit_error", "server_error", "overloaded_error"
 ]
+
+SHOWN_CHARS = 80
+"""How much of a refused value an error message repeats."""
 
 
 class ErrorCode(StrEnum):

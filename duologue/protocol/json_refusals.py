@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from duologue.core.errors import ProtocolError
-from duologue.protocol.errors import ErrorCode, refused, shown
-from duologue.protocol.limits import MAX_EVENT_ID_CHARS, SHOWN_CHARS
+from duologue.protocol.errors import SHOWN_CHARS, ErrorCode, refused, shown
+from duologue.protocol.limits import MAX_EVENT_ID_CHARS
 
 _DUPLICATES_SOUGHT_BYTES = 256 * 1024
 """Above this size the search would cost more than the last of two equal keys can harm."""

@@ -33,6 +33,3 @@ MAX_METADATA_VALUE_CHARS = 512
 
 MIN_COMMIT_MS = 100
 """Less audio than this is no utterance: the commit is refused and the audio stays buffered."""
-
-SHOWN_CHARS = 80
-"""How much of a refused value an error message repeats."""

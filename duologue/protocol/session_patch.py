@@ -35,10 +35,20 @@ class TurnDetectionPatch(
 
     type: Literal["server_vad", "semantic_vad"] | Unset = UNSET
     threshold: float | Unset | None = UNSET
+    """Of ``server_vad``: 0 to 1."""
+
     prefix_padding_ms: int | Unset | None = UNSET
+    """Of ``server_vad``: 0 to 10,000."""
+
     silence_duration_ms: int | Unset | None = UNSET
+    """Of ``server_vad``: 10 to 30,000."""
+
     idle_timeout_ms: int | Unset | None = UNSET
+    """Of ``server_vad``: 1,000 to 3,600,000."""
+
     eagerness: Eagerness | Unset | None = UNSET
+    """Of ``semantic_vad``."""
+
     create_response: bool | Unset | None = UNSET
     interrupt_response: bool | Unset | None = UNSET
 
@@ -66,6 +76,7 @@ class AudioOutputPatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     format: FormatPatch | Unset | None = UNSET
     voice: Voice | Unset | None = UNSET
     speed: float | Unset | None = UNSET
+    """0.25 to 1.5."""
 
 
 class AudioPatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
