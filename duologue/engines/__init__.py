@@ -1,0 +1,1 @@
+"""The engine: requests pass the stages of pipelines, and stages run models in workers."""

@@ -16,7 +16,7 @@ class _Payload(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True)
     pass
 
 
-class AudioChunk(_Payload):
+class AudioChunk(_Payload, frozen=True):
     """A run of s16le mono samples.
 
     Units:
@@ -28,7 +28,7 @@ class AudioChunk(_Payload):
     start_sample: int = 0
 
 
-class VoiceActivity(_Payload):
+class VoiceActivity(_Payload, frozen=True):
     """What a voice activity detector thinks of one window of audio.
 
     Units:
@@ -39,14 +39,14 @@ class VoiceActivity(_Payload):
     end_sample: int
 
 
-class EndOfTurn(_Payload):
+class EndOfTurn(_Payload, frozen=True):
     """How likely the person has finished, judged on the audio up to ``end_sample``."""
 
     probability: float
     end_sample: int
 
 
-class DecodeSpeech(_Payload):
+class DecodeSpeech(_Payload, frozen=True):
     """Ask a recogniser for the text of what was appended so far.
 
     A newer request makes an older one that has not begun superfluous. ``partial`` may trade
@@ -57,7 +57,7 @@ class DecodeSpeech(_Payload):
     end_sample: int
 
 
-class Transcript(_Payload):
+class Transcript(_Payload, frozen=True):
     """The text of an utterance so far; empty when a recogniser heard no words in it."""
 
     text: str
@@ -65,14 +65,14 @@ class Transcript(_Payload):
     end_sample: int
 
 
-class ChatMessage(_Payload):
+class ChatMessage(_Payload, frozen=True):
     """One message of a prompt."""
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
-class ChatRequest(_Payload):
+class ChatRequest(_Payload, frozen=True):
     """Ask a language model to go on with a conversation."""
 
     messages: tuple[ChatMessage, ...]
@@ -81,13 +81,13 @@ class ChatRequest(_Payload):
     seed: int = 0
 
 
-class TextDelta(_Payload):
+class TextDelta(_Payload, frozen=True):
     """The next piece of generated text; never splits a character."""
 
     text: str
 
 
-class TokenUsage(_Payload):
+class TokenUsage(_Payload, frozen=True):
     """What a language model read and wrote, once, at the end."""
 
     input_tokens: int
@@ -95,7 +95,7 @@ class TokenUsage(_Payload):
     cached_tokens: int = 0
 
 
-class SpeakText(_Payload):
+class SpeakText(_Payload, frozen=True):
     """Ask a synthesiser to speak one clause.
 
     ``text_end`` is the offset in the response's transcript at which this clause ends; it comes
@@ -108,7 +108,7 @@ class SpeakText(_Payload):
     speed: float = 1.0
 
 
-class SpeechMark(_Payload):
+class SpeechMark(_Payload, frozen=True):
     """All text before ``text_end`` has been spoken when the stream's ``sample`` is reached.
 
     ``exact`` is false where the position was interpolated rather than reported by the model.
@@ -119,7 +119,7 @@ class SpeechMark(_Payload):
     exact: bool = True
 
 
-class Failure(_Payload):
+class Failure(_Payload, frozen=True):
     """A stage cannot do what was asked; ends the request. For people and logs, not for clients."""
 
     code: str

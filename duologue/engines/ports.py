@@ -119,7 +119,7 @@ class EnginePort(Protocol):
         ...
 
     def append(self, request_id: str, payload: Payload) -> None:
-        """Add input to a stream. After its ``Ended`` this does nothing: the news may be on its way."""
+        """Add input to a stream. After its ``Ended`` this does nothing: news may be on its way."""
         ...
 
     def finish_input(self, request_id: str) -> None:

@@ -1,0 +1,1 @@
+"""Runners: models behind one contract, found by name."""

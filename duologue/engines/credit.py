@@ -1,0 +1,20 @@
+"""What an output costs of a job's credit. Must not know who grants credit, or why."""
+
+from __future__ import annotations
+
+from duologue.core.audio import SAMPLE_BYTES
+from duologue.engines.payloads import AudioChunk, Payload, SpeechMark, TokenUsage
+
+
+def cost(payload: Payload) -> int:
+    """Milliseconds for audio, nothing for what only describes other outputs, else 1.
+
+    Were marks charged, a caller that grants back what it has played would run dry by and by.
+    """
+    match payload:
+        case AudioChunk(pcm=pcm, rate_hz=rate_hz):
+            return len(pcm) * 1000 // (SAMPLE_BYTES * rate_hz)
+        case SpeechMark() | TokenUsage():
+            return 0
+        case _:
+            return 1

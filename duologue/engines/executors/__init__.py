@@ -1,0 +1,1 @@
+"""Where workers run; each executor passes the same contract suite."""

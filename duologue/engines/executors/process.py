@@ -1,0 +1,234 @@
+"""Workers that are processes of their own.
+
+Each is started as a module with one end of a Unix socket pair. It may crash, be killed or keep
+its interpreter busy without harm to this process. This module must not know runners.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections import deque
+from collections.abc import Mapping
+from typing import cast
+
+import structlog
+
+from duologue.core.errors import EngineError
+from duologue.engines import framing
+from duologue.engines.executors.base import REPLICA_LOST, Loss, WorkerListener
+from duologue.engines.messages import Died, Ready, Report, ToWorker, WorkerSpec
+from duologue.engines.ports import WorkClass
+
+log = structlog.get_logger(__name__)
+
+QUIET_THREADS: Mapping[str, str] = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
+"""Threads of native libraries sleep while they wait. Spinning starves whoever shares the cores:
+a language model on two busy cores was four times slower with the default."""
+
+BATCH_NICENESS = 10
+_TAIL_LINES = 20
+_LONGEST_LINE_BYTES = 4096
+
+
+class ProcessExecutor:
+    """Starts child processes.
+
+    Args:
+        link_buffer_bytes: What may wait for a worker that does not read. One that is so far
+            behind is as good as dead, and is killed.
+        env: Set for every worker; a stage's own ``env`` goes before it.
+    """
+
+    def __init__(self, link_buffer_bytes: int, env: Mapping[str, str] | None = None) -> None:
+        self._link_buffer_bytes = link_buffer_bytes
+        self._env = {**QUIET_THREADS, **(env or {})}
+
+    async def start(self, spec: WorkerSpec, listener: WorkerListener) -> ProcessWorker:
+        """Start a child process.
+
+        It is started by the thread of the loop, since the system kills it with that thread.
+
+        Raises:
+            EngineError: The interpreter cannot be run.
+        """
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        worker = ProcessWorker(spec, listener, self._link_buffer_bytes)
+        with theirs:
+            try:
+                await loop.create_unix_connection(lambda: _Link(worker), sock=ours)
+                await loop.subprocess_exec(
+                    lambda: _Child(worker),
+                    spec.interpreter or sys.executable,
+                    *("-u", "-P", "-m", "duologue.engines.worker", str(theirs.fileno())),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.STDOUT,
+                    pass_fds=(theirs.fileno(),),
+                    env={**os.environ, **self._env, **spec.env},
+                )
+            except OSError as exc:
+                worker.close()
+                raise EngineError(f"the worker {spec.name} cannot be started: {exc}") from exc
+            except asyncio.CancelledError:
+                worker.kill()
+                raise
+        return worker
+
+
+class ProcessWorker:
+    """The loop's end of a child process."""
+
+    def __init__(self, spec: WorkerSpec, listener: WorkerListener, link_buffer_bytes: int) -> None:
+        self.name = spec.name
+        self._spec = spec
+        self._listener = listener
+        self._link_buffer_bytes = link_buffer_bytes
+        self._loop = asyncio.get_running_loop()
+        self._link: asyncio.WriteTransport | None = None
+        self._child: asyncio.SubprocessTransport | None = None
+        self._pending: list[ToWorker] = []
+        self._last_words: Died | None = None
+        self._killed_for = ""
+        self._ready = False
+        # Loss is reported when both are gone: the link may still hold the worker's last words.
+        self._link_open = False
+        self._exited = False
+        self.output_tail: deque[str] = deque(maxlen=_TAIL_LINES)
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id."""
+        return self._child.get_pid() if self._child is not None else None
+
+    def send(self, message: ToWorker) -> None:
+        """Queue a message; all that were queued in one turn of the loop are one write."""
+        if not self._pending:
+            self._loop.call_soon(self._flush)
+        self._pending.append(message)
+
+    def kill(self) -> None:
+        """Kill the process."""
+        self._kill("it was killed by the engine")
+
+    def close(self) -> None:
+        """Close the link of a child that never was."""
+        if self._link is not None:
+            self._link.abort()
+
+    def link_made(self, link: asyncio.WriteTransport) -> None:
+        """The link is up; the child is told what to be."""
+        self._link = link
+        self._link_open = True
+        link.write(framing.encode(self._spec))
+
+    def child_made(self, child: asyncio.SubprocessTransport) -> None:
+        """The child runs."""
+        self._child = child
+        if self._spec.work_class is WorkClass.BATCH:
+            os.setpriority(os.PRIO_PROCESS, child.get_pid(), BATCH_NICENESS)
+
+    def received(self, report: Report) -> None:
+        """The child said something."""
+        match report.messages:
+            case [Died() as last_words]:
+                self._last_words = last_words
+                return
+            case [Ready(), *_]:
+                self._ready = True
+            case _:
+                pass
+        self._listener.on_report(report)
+
+    def printed(self, line: str) -> None:
+        """The child, or a library in it, wrote a line to stdout or stderr."""
+        self.output_tail.append(line)
+        log.debug("worker_output", worker=self.name, **{"pii.line": line})
+
+    def link_lost(self) -> None:
+        """The link is down: the child is dead, or must die."""
+        self._link_open = False
+        if self._exited:
+            self._report_loss()
+        else:
+            self._kill("its link broke")
+
+    def child_exited(self) -> None:
+        """The child is dead."""
+        self._exited = True
+        if not self._link_open:
+            self._report_loss()
+
+    def _flush(self) -> None:
+        messages, self._pending = self._pending, []
+        if self._link is None or not self._link_open:
+            return
+        self._link.write(framing.encode(messages))
+        waiting_bytes = self._link.get_write_buffer_size()
+        if waiting_bytes > self._link_buffer_bytes:
+            self._kill(
+                f"it does not read: {waiting_bytes} bytes wait, the limit is "
+                f"{self._link_buffer_bytes}"
+            )
+
+    def _kill(self, why: str) -> None:
+        if self._child is not None and not self._exited and not self._killed_for:
+            self._killed_for = why
+            self._child.kill()
+
+    def _report_loss(self) -> None:
+        child = cast(asyncio.SubprocessTransport, self._child)
+        status = child.get_returncode()
+        child.close()
+        if self._last_words is not None:
+            self._listener.on_lost(Loss(self._last_words.code, self._last_words.reason))
+            return
+        reason = self._killed_for or f"its process ended with status {status}"
+        if not self._ready and self.output_tail:
+            # Nobody has said anything to it yet, so this quotes nobody.
+            reason = f"{reason}: {self.output_tail[-1]}"
+        self._listener.on_lost(Loss(REPLICA_LOST, reason))
+
+
+class _Link(asyncio.Protocol):
+    """The socket to a worker."""
+
+    def __init__(self, worker: ProcessWorker) -> None:
+        self._worker = worker
+        self._reader = framing.FrameReader()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._worker.link_made(cast(asyncio.WriteTransport, transport))
+
+    def data_received(self, data: bytes) -> None:
+        for body in self._reader.feed(data):
+            self._worker.received(framing.decode_report(body))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._worker.link_lost()
+
+
+class _Child(asyncio.SubprocessProtocol):
+    """The process of a worker, and what it prints."""
+
+    def __init__(self, worker: ProcessWorker) -> None:
+        self._worker = worker
+        self._rest = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._worker.child_made(cast(asyncio.SubprocessTransport, transport))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        *lines, rest = (self._rest + data).split(b"\n")
+        if len(rest) > _LONGEST_LINE_BYTES:
+            lines.append(rest)
+            rest = b""
+        self._rest = rest
+        for line in lines:
+            self._worker.printed(line[:_LONGEST_LINE_BYTES].decode(errors="replace"))
+
+    def process_exited(self) -> None:
+        self._worker.child_exited()

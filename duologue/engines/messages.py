@@ -1,0 +1,148 @@
+"""What the engine and a worker say to each other; the same in one process, over a socket, or far.
+
+Both directions are closed unions. This module must not know how messages travel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from duologue.engines.payloads import Payload
+from duologue.engines.ports import Outcome, WorkClass
+
+
+class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a worker must be told to become one.
+
+    Args:
+        name: For logs, as ``tts/0``.
+        settings: Raw; the runner's own settings class checks them in the worker.
+        max_inputs: How many inputs of one job may wait.
+        env: Set before the worker imports anything, where it has a process of its own.
+        interpreter: The Python that runs the worker; ``None``: this one.
+    """
+
+    name: str
+    runner: str
+    settings: dict[str, Any] = {}
+    scheduler: str = "fifo"
+    max_inputs: int = 512
+    work_class: WorkClass = WorkClass.INTERACTIVE
+    env: dict[str, str] = {}
+    interpreter: str | None = None
+
+
+class _Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
+    pass
+
+
+# To a worker
+
+
+class Open(_Message, frozen=True):
+    """Begin a job.
+
+    Args:
+        report_taken: Say with ``JobTaken`` when inputs were taken: the stage before waits for it.
+    """
+
+    job: str
+    first: Payload | None = None
+    input_ended: bool = True
+    credit: int | None = None
+    report_taken: bool = False
+
+
+class Append(_Message, frozen=True):
+    """Further input of a job."""
+
+    job: str
+    payload: Payload
+
+
+class Finish(_Message, frozen=True):
+    """No further input for a job."""
+
+    job: str
+
+
+class Grant(_Message, frozen=True):
+    """A job may produce this much more."""
+
+    job: str
+    credit: int
+
+
+class Cancel(_Message, frozen=True):
+    """Stop a job. Overtakes everything that waits for it; answered by ``JobEnded``."""
+
+    job: str
+
+
+class Stop(_Message, frozen=True):
+    """End all jobs and leave."""
+
+
+JobMessage = Open | Append | Finish | Grant | Cancel
+ToWorker = JobMessage | Stop
+
+
+# From a worker
+
+
+class Ready(_Message, frozen=True):
+    """The runner is loaded and warm."""
+
+    took_s: float
+
+
+class JobOutput(_Message, frozen=True):
+    """One payload that a job produced."""
+
+    job: str
+    payload: Payload
+
+
+class JobTaken(_Message, frozen=True):
+    """A job has used up this many inputs."""
+
+    job: str
+    count: int
+
+
+class JobEnded(_Message, frozen=True):
+    """The last word on a job; also the acknowledgement of its cancel."""
+
+    job: str
+    outcome: Outcome
+    code: str = ""
+    message: str = ""
+
+
+class Died(_Message, frozen=True):
+    """The worker's last words.
+
+    Args:
+        code: Stable name, as of ``EngineError.code``; ``worker_crashed`` for a foreign exception.
+        reason: For logs. Holds no text of foreign exceptions, which may quote what people said.
+    """
+
+    code: str
+    reason: str
+
+
+JobReport = JobOutput | JobTaken | JobEnded
+FromWorker = Ready | JobReport | Died
+
+
+class Report(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a worker has to say after a step: one write.
+
+    Args:
+        step_s: How long the step took; 0 where there was none.
+    """
+
+    messages: list[FromWorker]
+    step_s: float = 0.0

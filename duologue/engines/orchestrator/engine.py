@@ -1,0 +1,309 @@
+"""The engine: requests in, events out, over pools of workers.
+
+A shell around the request table: it owns the tasks, the timer and the subscribers, and moves
+effects to pools. It must not know sessions or models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from duologue.core.clock import Clock, SystemClock
+from duologue.core.errors import EngineError
+from duologue.core.tasks import guard
+from duologue.engines.executors.base import Executor, ExecutorKind
+from duologue.engines.executors.inline import InlineExecutor
+from duologue.engines.executors.process import ProcessExecutor
+from duologue.engines.messages import JobEnded, JobOutput, JobReport, JobTaken, Open
+from duologue.engines.orchestrator.request_table import (
+    Deliver,
+    Drop,
+    Effect,
+    KillWorker,
+    RequestTable,
+    TableCounts,
+    ToStage,
+)
+from duologue.engines.payloads import Payload
+from duologue.engines.pipeline import Pipeline
+from duologue.engines.pools.replica import ReplicaChange, ReplicaState
+from duologue.engines.pools.stage_pool import StagePool, StageStats
+from duologue.engines.ports import Ended, EngineEvent, Request, Subscriber
+from duologue.engines.settings import EngineSettings
+from duologue.telemetry.metrics import LabelSets, Metrics
+
+log = structlog.get_logger(__name__)
+
+Progress = Callable[[ReplicaChange], None]
+"""Hears of each worker that is warm while the engine starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """A look at the engine.
+
+    Args:
+        requests: How many have not ended at every stage.
+    """
+
+    requests: int
+    stages: Sequence[StageStats]
+    counts: TableCounts
+
+
+class Engine:
+    """Implements ``EnginePort``.
+
+    Args:
+        pipelines: By name, as ``load_pipelines`` returns them.
+        worker_env: Environment of all worker processes, as the folder of the weights.
+        executors: In place of the usual ones, by kind.
+
+    Concurrency:
+        Belongs to one event loop, as do all calls.
+    """
+
+    def __init__(
+        self,
+        pipelines: Mapping[str, Pipeline],
+        settings: EngineSettings,
+        metrics: Metrics | None = None,
+        clock: Clock | None = None,
+        *,
+        worker_env: Mapping[str, str] | None = None,
+        executors: Mapping[ExecutorKind, Executor] | None = None,
+    ) -> None:
+        self._pipelines = dict(pipelines)
+        self._settings = settings
+        self._metrics = metrics or Metrics(LabelSets())
+        self._clock = clock or SystemClock()
+        available: dict[ExecutorKind, Executor] = {
+            ExecutorKind.INLINE: InlineExecutor(),
+            ExecutorKind.PROCESS: ProcessExecutor(settings.link_buffer_bytes, worker_env),
+            **(executors or {}),
+        }
+        self._pools = {
+            pipeline.stage_key(index): StagePool(
+                pipeline.stage_key(index),
+                stage,
+                available[stage.executor],
+                self,
+                settings,
+                self._clock,
+            )
+            for pipeline in pipelines.values()
+            for index, stage in enumerate(pipeline.stages)
+        }
+        self._table = RequestTable(settings.cancel_grace_s)
+        self._subscribers: dict[str, Subscriber] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at: float | None = None
+        self._workers: asyncio.Task[None] | None = None
+        self._started: asyncio.Future[None] | None = None
+        self._progress: Progress | None = None
+        # Events that a caller's own call brings about reach it after that call has returned.
+        self._in_call = False
+
+    @property
+    def ready(self) -> bool:
+        """Every worker is warm."""
+        return self._workers is not None and all(pool.ready for pool in self._pools.values())
+
+    async def start(self, progress: Progress | None = None) -> None:
+        """Start all workers and wait until they are warm.
+
+        Raises:
+            EngineError: A worker cannot be started; those that could are stopped again.
+        """
+        loop = asyncio.get_running_loop()
+        self._progress = progress
+        self._started = loop.create_future()
+        # The engine is one of the few owners of a task group; it lives until ``stop``.
+        self._workers = loop.create_task(self._keep_workers(), name="engine workers")
+        if not self._pools:
+            self._started.set_result(None)
+        try:
+            await self._started
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> bool:
+        """End all requests and workers; takes little more than ``stop_timeout_s``.
+
+        Returns:
+            Whether every worker left by itself; the others were killed.
+        """
+        workers, self._workers = self._workers, None
+        if workers is None:
+            return True
+        stopped = EngineError("the engine stops", code="engine_stopped")
+        for request_id in self._table.request_ids():
+            self._perform(self._table.fail(request_id, stopped, self._clock.now()))
+        replicas = [replica for pool in self._pools.values() for replica in pool.replicas]
+        async with asyncio.TaskGroup() as group:
+            for replica in replicas:
+                group.create_task(replica.stop(self._settings.stop_timeout_s))
+        workers.cancel()
+        await asyncio.wait((workers,))
+        if self._timer is not None:
+            self._timer.cancel()
+        killed = [replica.name for replica in replicas if replica.had_to_be_killed]
+        if killed:
+            log.error("workers_killed", workers=killed, limit_s=self._settings.stop_timeout_s)
+        return not killed
+
+    def has_pipeline(self, name: str) -> bool:
+        """Tell whether requests for ``name`` can be served."""
+        return name in self._pipelines
+
+    def submit(self, request: Request, subscriber: Subscriber) -> None:
+        """Accept a request; its events go to ``subscriber``, ending with one ``Ended``.
+
+        Raises:
+            CapacityError: All slots of a stage are taken and so is its queue.
+            EngineError: No such pipeline, no replica of a stage is alive, or the id is in use.
+        """
+        pipeline = self._pipelines.get(request.pipeline)
+        if pipeline is None:
+            known = ", ".join(sorted(self._pipelines))
+            raise EngineError(f"no pipeline is called {request.pipeline!r}; there are {known}")
+        if self._workers is None:
+            raise EngineError("the engine is not running", code="engine_stopped")
+        for index in range(len(pipeline.stages)):
+            self._pools[pipeline.stage_key(index)].check_room()
+        effects = self._table.submit(request, pipeline)
+        self._subscribers[request.id] = subscriber
+        self._call(effects)
+        self._set_timer()
+
+    def append(self, request_id: str, payload: Payload) -> None:
+        """Add input to a stream; after its end this does nothing."""
+        self._call(self._table.append(request_id, payload))
+
+    def finish_input(self, request_id: str) -> None:
+        """Say that no further input follows; the stream ends when it has answered what it has."""
+        self._call(self._table.finish_input(request_id))
+
+    def cancel(self, request_id: str) -> None:
+        """Stop a request, out of band, overtaking its appends."""
+        self._call(self._table.cancel(request_id, self._clock.now()))
+        self._set_timer()
+
+    def grant(self, request_id: str, credit: int) -> None:
+        """Let the last stage of a request produce ``credit`` more."""
+        self._call(self._table.grant(request_id, credit))
+
+    def subscribe(self, request_id: str, subscriber: Subscriber) -> None:
+        """Send the further events of a running request to another subscriber."""
+        if request_id in self._subscribers:
+            self._subscribers[request_id] = subscriber
+
+    def stats(self) -> EngineStats:
+        """Take a look."""
+        stages = [pool.stats() for pool in self._pools.values()]
+        return EngineStats(len(self._table), stages, self._table.counts)
+
+    def on_job_report(self, stage: str, report: JobReport) -> None:
+        """A pool has news of a job."""
+        match report:
+            case JobOutput(job=job, payload=payload):
+                try:
+                    effects = self._table.on_output(stage, job, payload)
+                except EngineError as exc:  # of an edge function
+                    effects = self._table.fail(job, exc, self._clock.now())
+                self._perform(effects)
+            case JobTaken(job=job, count=count):
+                self._perform(self._table.on_taken(stage, job, count))
+            case JobEnded(job=job, outcome=outcome, code=code, message=text):
+                now = self._clock.now()
+                self._perform(self._table.on_ended(stage, job, outcome, code, text, now))
+                self._set_timer()
+
+    def on_step(self, stage: str, duration_s: float) -> None:
+        """A worker has done a step."""
+        self._metrics.stage_step[stage].observe(duration_s)
+
+    def on_placed(self, stage: str, waited_s: float) -> None:
+        """A job got a slot."""
+        self._metrics.stage_queue[stage].observe(waited_s)
+
+    def on_replica_change(self, change: ReplicaChange) -> None:
+        """A worker is warm, or was lost."""
+        started = self._started
+        if started is None or started.done():
+            return
+        if self._progress is not None:
+            self._progress(change)
+        if change.loss is not None:
+            loss = change.loss
+            started.set_exception(
+                EngineError(f"the worker {change.name} died: {loss.reason}", code=loss.code)
+            )
+        elif change.state is ReplicaState.READY and self.ready:
+            started.set_result(None)
+
+    async def _keep_workers(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for pool in self._pools.values():
+                for replica in pool.replicas:
+                    group.create_task(guard(replica.run(), self._on_crash), name=replica.name)
+
+    def _on_crash(self, error: Exception) -> None:
+        log.error("engine_task_crashed", exc_info=error)
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(error)
+
+    def _call(self, effects: Sequence[Effect]) -> None:
+        self._in_call = True
+        try:
+            self._perform(effects)
+        finally:
+            self._in_call = False
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case ToStage(stage=stage, message=Open() as message):
+                    self._pools[stage].open(message)
+                case ToStage(stage=stage, message=message):
+                    self._pools[stage].send(message)
+                case Deliver(event=event):
+                    if self._in_call:
+                        asyncio.get_running_loop().call_soon(self._deliver, event)
+                    else:
+                        self._deliver(event)
+                case KillWorker(stage=stage, job=job):
+                    self._pools[stage].kill_worker_of(job)
+                case Drop(stage=stage):
+                    self._metrics.stale_output_dropped[stage].inc()
+
+    def _deliver(self, event: EngineEvent) -> None:
+        if isinstance(event, Ended):
+            subscriber = self._subscribers.pop(event.request_id)
+        else:
+            subscriber = self._subscribers[event.request_id]
+        subscriber.on_engine_event(event)
+
+    def _set_timer(self) -> None:
+        when = self._table.next_deadline()
+        if when == self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_at = when
+        if when is not None:
+            delay_s = max(0.0, when - self._clock.now())
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        now = self._clock.now()
+        while effects := self._table.on_timer(now):
+            self._perform(effects)
+        self._timer_at = None
+        self._set_timer()

@@ -1,0 +1,133 @@
+"""Pipelines: which stages a request passes, and what each stage runs on.
+
+Read from YAML and checked whole: unknown keys and unknown names are refused at start, not at the
+first request. This module must not know how stages are run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import yaml
+
+from duologue.core.errors import ConfigError
+from duologue.engines.edges import EDGES
+from duologue.engines.executors.base import ExecutorKind
+from duologue.engines.ports import WorkClass
+from duologue.engines.runners.registry import RunnerRegistry
+from duologue.engines.schedulers import SCHEDULERS
+
+BUILT_IN_FOLDER = Path(__file__).parents[1] / "pipelines"
+"""Pipelines that ship with Duologue, one file each."""
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+QueueLength = Annotated[int, msgspec.Meta(ge=0, le=4096)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+
+
+class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One model, and how many of it.
+
+    Args:
+        name: Unique in its pipeline.
+        runner: A name of the runner registry.
+        executor: Where its workers run.
+        replicas: How many workers.
+        max_jobs: How many requests one worker holds at a time: its slots.
+        queue: How many requests may wait for a slot.
+        max_inputs: How many inputs of one request may wait for a step.
+        work_class: What lateness costs. A stage serves one class, so classes never share slots.
+        scheduler: A name of ``schedulers.SCHEDULERS``.
+        env: Environment of the workers, set before they import anything.
+        interpreter: The Python that runs the workers, where a model needs its own packages.
+        settings: Of the runner.
+        credit: How far the stage may be ahead of the next one, in its outputs' units (see
+            ``credit.cost``). Has no effect on the last stage, whose credit comes with requests.
+        edge: A name of ``edges.EDGES``: how outputs become inputs of the next stage.
+    """
+
+    name: Name
+    runner: str
+    executor: ExecutorKind = ExecutorKind.PROCESS
+    replicas: Count = 1
+    max_jobs: Count = 1
+    queue: QueueLength = 16
+    max_inputs: Count = 512
+    work_class: WorkClass = WorkClass.INTERACTIVE
+    scheduler: str = "fifo"
+    env: dict[str, str] = {}
+    interpreter: str | None = None
+    settings: dict[str, Any] = {}
+    credit: Count | None = None
+    edge: str = "forward"
+
+
+class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Stages in the order in which a request passes them."""
+
+    name: Name
+    stages: Annotated[tuple[StageSpec, ...], msgspec.Meta(min_length=1)]
+
+    def stage_key(self, index: int) -> str:
+        """Name a stage among all pipelines, as in metrics: ``llm``, or ``speech.tone``."""
+        stage = self.stages[index].name
+        return stage if stage == self.name else f"{self.name}.{stage}"
+
+
+def built_in_pipeline_files() -> list[Path]:
+    """The files of all pipelines that ship with Duologue."""
+    return sorted(BUILT_IN_FOLDER.glob("*.yaml"))
+
+
+def load_pipelines(
+    paths: Iterable[Path], runners: RunnerRegistry | None = None
+) -> dict[str, Pipeline]:
+    """Read pipeline files; a later one replaces an earlier pipeline of the same name.
+
+    Raises:
+        ConfigError: A file cannot be read, or something in it is unknown or out of bounds.
+    """
+    registry = runners or RunnerRegistry.installed()
+    pipelines = {}
+    for path in paths:
+        pipeline = _read(path)
+        check_names(pipeline, registry)
+        pipelines[pipeline.name] = pipeline
+    return pipelines
+
+
+def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
+    """Check every name that a pipeline uses.
+
+    Raises:
+        ConfigError: A name is unknown, or two stages have the same one.
+    """
+    seen: set[str] = set()
+    for stage in pipeline.stages:
+        where = f"stage {stage.name!r} of the pipeline {pipeline.name!r}"
+        if stage.name in seen:
+            raise ConfigError(f"{where} exists twice; give one another name")
+        seen.add(stage.name)
+        for kind, name, known in (
+            ("runner", stage.runner, runners.names()),
+            ("scheduler", stage.scheduler, SCHEDULERS),
+            ("edge", stage.edge, EDGES),
+        ):
+            if name not in known:
+                raise ConfigError(
+                    f"{where}: no {kind} is called {name!r}; there are {', '.join(sorted(known))}"
+                )
+
+
+def _read(path: Path) -> Pipeline:
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as exc:
+        raise ConfigError(f"pipeline {path}: {exc}") from exc
+    try:
+        return msgspec.convert(raw, Pipeline)
+    except msgspec.ValidationError as exc:
+        raise ConfigError(f"pipeline {path}: {exc}") from exc

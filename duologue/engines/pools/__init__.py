@@ -1,0 +1,1 @@
+"""The workers of each stage: who is alive, who has room, who waits."""

@@ -1,0 +1,171 @@
+"""One worker of a stage, kept alive: started, watched, and started again when it is lost.
+
+This module must not know how jobs are placed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import structlog
+
+from duologue.core.errors import EngineError
+from duologue.engines.executors.base import Executor, Loss, Worker
+from duologue.engines.messages import Ready, Report, Stop, ToWorker, WorkerSpec
+from duologue.engines.settings import EngineSettings
+
+log = structlog.get_logger(__name__)
+
+
+class ReplicaState(Enum):
+    """Where a replica is in its life."""
+
+    STARTING = "starting"
+    """Being started, or about to be started again after a loss."""
+
+    READY = "ready"
+
+    FAILING = "failing"
+    """The last attempt to start it failed; another follows."""
+
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaChange:
+    """News of a replica.
+
+    Args:
+        took_s: How long loading and warming up took, when READY.
+        loss: Why it was lost, when it was.
+    """
+
+    name: str
+    state: ReplicaState
+    took_s: float = 0.0
+    loss: Loss | None = None
+
+
+class ReplicaOwner(Protocol):
+    """The pool, as its replicas see it."""
+
+    def on_report(self, replica: Replica, report: Report) -> None:
+        """A worker said something other than that it is ready."""
+        ...
+
+    def on_change(self, replica: Replica, change: ReplicaChange) -> None:
+        """The replica has another state."""
+        ...
+
+
+class Replica:
+    """A slot-holder that survives its workers.
+
+    Concurrency:
+        Belongs to the event loop; ``run`` is a child of the engine's task group.
+    """
+
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        executor: Executor,
+        owner: ReplicaOwner,
+        settings: EngineSettings,
+    ) -> None:
+        self.name = spec.name
+        self.state = ReplicaState.STARTING
+        self.jobs: set[str] = set()
+        self.restarts = 0
+        self.had_to_be_killed = False
+        self._spec = spec
+        self._executor = executor
+        self._owner = owner
+        self._settings = settings
+        self._worker: Worker | None = None
+        self._warm = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._failures = 0
+        self._stopping = False
+
+    def send(self, message: ToWorker) -> None:
+        """Send to the worker; while there is none, its jobs are lost anyway."""
+        if self._worker is not None:
+            self._worker.send(message)
+
+    def kill(self) -> None:
+        """Be rid of the present worker, which hangs; another is started."""
+        if self._worker is not None:
+            self._worker.kill()
+
+    async def run(self) -> None:
+        """Keep a worker alive until ``stop``."""
+        while not self._stopping:
+            await self._run_worker()
+            if not self._stopping:
+                backoff_s = self._settings.restart_backoff_s * 2**self._failures
+                await asyncio.sleep(min(backoff_s, self._settings.restart_backoff_max_s))
+                self.restarts += 1
+
+    async def stop(self, timeout_s: float) -> None:
+        """Ask the worker to leave; kill it if it does not."""
+        self._stopping = True
+        worker = self._worker
+        if worker is None:
+            return
+        worker.send(Stop())
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._gone.wait()
+        except TimeoutError:
+            self.had_to_be_killed = True
+            worker.kill()
+            await self._gone.wait()
+
+    def on_report(self, report: Report) -> None:
+        """The worker said something."""
+        if self.state is not ReplicaState.READY:
+            match report.messages:
+                case [Ready(took_s=took_s), *_]:
+                    self._warm.set()
+                    log.info("worker_ready", worker=self.name, took_s=round(took_s, 3))
+                    self._change(ReplicaChange(self.name, ReplicaState.READY, took_s=took_s))
+                    return
+                case _:
+                    pass
+        self._owner.on_report(self, report)
+
+    def on_lost(self, loss: Loss) -> None:
+        """The worker is gone."""
+        was_ready = self.state is ReplicaState.READY
+        self._worker = None
+        self._failures = 0 if was_ready else self._failures + 1
+        self._warm.set()
+        self._gone.set()
+        if self._stopping:
+            state = ReplicaState.STOPPED
+        else:
+            state = ReplicaState.FAILING if self._failures else ReplicaState.STARTING
+            log.error("worker_lost", worker=self.name, code=loss.code, reason=loss.reason)
+        self._change(ReplicaChange(self.name, state, loss=loss))
+
+    async def _run_worker(self) -> None:
+        self._warm.clear()
+        self._gone.clear()
+        timeout_s = self._settings.start_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                self._worker = await self._executor.start(self._spec, self)
+                await self._warm.wait()
+        except EngineError as exc:
+            self.on_lost(Loss(exc.code, exc.message))
+        except TimeoutError:
+            log.error("worker_not_ready", worker=self.name, limit_s=timeout_s)
+            self.kill()
+        await self._gone.wait()
+
+    def _change(self, change: ReplicaChange) -> None:
+        self.state = change.state
+        self._owner.on_change(self, change)

@@ -1,0 +1,272 @@
+"""The replicas of one stage, and the jobs that are placed on them or wait for a slot.
+
+A job goes to the replica with most room, else into a bounded queue. This module must not know
+pipelines, nor what a job is part of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from duologue.core.clock import Clock
+from duologue.core.errors import CapacityError, ReplicaLost
+from duologue.engines.executors.base import REPLICA_LOST, Executor, Loss
+from duologue.engines.messages import (
+    Append,
+    Cancel,
+    Died,
+    JobEnded,
+    JobMessage,
+    JobOutput,
+    JobReport,
+    JobTaken,
+    Open,
+    Ready,
+    Report,
+    WorkerSpec,
+)
+from duologue.engines.pipeline import StageSpec
+from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
+from duologue.engines.ports import Outcome
+from duologue.engines.settings import EngineSettings
+from duologue.engines.stage_worker import INPUT_OVERFLOW
+
+_SHORTEST_RETRY_S = 1.0
+_LONGEST_RETRY_S = 60.0
+_SMOOTHING = 0.1
+
+
+class StageObserver(Protocol):
+    """The engine, as its pools see it."""
+
+    def on_job_report(self, stage: str, report: JobReport) -> None:
+        """A job produced something, took something, or ended."""
+        ...
+
+    def on_step(self, stage: str, duration_s: float) -> None:
+        """A worker has done a step."""
+        ...
+
+    def on_placed(self, stage: str, waited_s: float) -> None:
+        """A job got a slot."""
+        ...
+
+    def on_replica_change(self, change: ReplicaChange) -> None:
+        """A replica is ready, or was lost."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StageStats:
+    """A look at a pool."""
+
+    stage: str
+    replicas: int
+    ready: int
+    slots: int
+    busy: int
+    queued: int
+    restarts: int
+
+
+@dataclass(slots=True)
+class _Queued:
+    """A job without a slot, with all that was sent to it so far."""
+
+    since: float
+    messages: list[JobMessage] = field(default_factory=list)
+
+
+class StagePool:
+    """The workers of one stage.
+
+    Args:
+        key: Name of the stage among all pipelines.
+
+    Concurrency:
+        Belongs to the event loop.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        spec: StageSpec,
+        executor: Executor,
+        observer: StageObserver,
+        settings: EngineSettings,
+        clock: Clock,
+    ) -> None:
+        self.key = key
+        self._spec = spec
+        self._observer = observer
+        self._clock = clock
+        self.replicas = [
+            Replica(_worker_spec(spec, f"{key}/{number}"), executor, self, settings)
+            for number in range(spec.replicas)
+        ]
+        self._placed: dict[str, tuple[Replica, float]] = {}
+        self._queued: dict[str, _Queued] = {}
+        self._mean_job_s = _SHORTEST_RETRY_S
+
+    @property
+    def ready(self) -> bool:
+        """All replicas are warm."""
+        return all(replica.state is ReplicaState.READY for replica in self.replicas)
+
+    def check_room(self) -> None:
+        """Do nothing if ``open`` would succeed now.
+
+        Raises:
+            CapacityError: All slots are taken and so is the queue.
+            ReplicaLost: No replica runs, and the last attempts to start one failed.
+        """
+        dead = (ReplicaState.FAILING, ReplicaState.STOPPED)
+        if all(replica.state in dead for replica in self.replicas):
+            raise ReplicaLost(f"no worker of the stage {self.key} is alive; its log says why")
+        if self._roomiest() is None and self._waiting_for_others() >= self._spec.queue:
+            slots = self._spec.replicas * self._spec.max_jobs
+            raise CapacityError(
+                f"stage {self.key}: {slots} of {slots} slots are taken, and all "
+                f"{self._spec.queue} places in the queue",
+                retry_after_s=self._expected_wait_s(),
+            )
+
+    def open(self, message: Open) -> None:
+        """Place a job, or let it wait. ``check_room`` must have passed in this turn of the loop."""
+        now = self._clock.now()
+        replica = self._roomiest() if not self._queued else None
+        if replica is not None:
+            self._place(message.job, (message,), replica, now, 0.0)
+        else:
+            self._queued[message.job] = _Queued(now, [message])
+
+    def send(self, message: JobMessage) -> None:
+        """Send to a job, wherever it is. One that has ended is no error: its end crossed this."""
+        placed = self._placed.get(message.job)
+        if placed is not None:
+            placed[0].send(message)
+            return
+        queued = self._queued.get(message.job)
+        if queued is None:
+            return
+        if isinstance(message, Cancel):
+            self._end(message.job, Outcome.CANCELLED)
+        elif isinstance(message, Append) and len(queued.messages) > self._spec.max_inputs:
+            text = f"more than {self._spec.max_inputs} inputs wait for a slot"
+            self._end(message.job, Outcome.FAILED, INPUT_OVERFLOW, text)
+        else:
+            queued.messages.append(message)
+
+    def kill_worker_of(self, job: str) -> None:
+        """Be rid of the worker that holds a job and does not answer."""
+        placed = self._placed.get(job)
+        if placed is not None:
+            placed[0].kill()
+
+    def stats(self) -> StageStats:
+        """Take a look."""
+        return StageStats(
+            stage=self.key,
+            replicas=len(self.replicas),
+            ready=sum(replica.state is ReplicaState.READY for replica in self.replicas),
+            slots=len(self.replicas) * self._spec.max_jobs,
+            busy=len(self._placed),
+            queued=len(self._queued),
+            restarts=sum(replica.restarts for replica in self.replicas),
+        )
+
+    def on_report(self, replica: Replica, report: Report) -> None:
+        """Pass on what a worker said; a slot that it frees is taken again first."""
+        if report.step_s:
+            self._observer.on_step(self.key, report.step_s)
+        for message in report.messages:
+            match message:
+                case JobOutput() | JobTaken():
+                    self._observer.on_job_report(self.key, message)
+                case JobEnded(job=job):
+                    self._release(job)
+                    self._observer.on_job_report(self.key, message)
+                case Ready() | Died():
+                    pass  # news of the replica, which has taken it
+
+    def on_change(self, replica: Replica, change: ReplicaChange) -> None:
+        """Place what waits on a new worker, or end what a lost one held."""
+        if change.state is ReplicaState.READY:
+            self._fill()
+        elif change.loss is not None:
+            self._end_all(list(replica.jobs), change.loss)
+            if all(each.state is ReplicaState.FAILING for each in self.replicas):
+                self._end_all(list(self._queued), change.loss)
+        self._observer.on_replica_change(change)
+
+    def _end_all(self, jobs: Iterable[str], loss: Loss) -> None:
+        for job in jobs:
+            self._release(job)
+            self._end(job, Outcome.FAILED, REPLICA_LOST, f"{loss.code}: {loss.reason}")
+
+    def _end(self, job: str, outcome: Outcome, code: str = "", message: str = "") -> None:
+        self._queued.pop(job, None)
+        self._observer.on_job_report(self.key, JobEnded(job, outcome, code, message))
+
+    def _roomiest(self) -> Replica | None:
+        best = min(
+            (each for each in self.replicas if each.state is ReplicaState.READY),
+            key=lambda each: len(each.jobs),
+            default=None,
+        )
+        return best if best is not None and len(best.jobs) < self._spec.max_jobs else None
+
+    def _waiting_for_others(self) -> int:
+        """How many wait for the end of another job, rather than for a worker that is starting."""
+        starting = sum(each.state is ReplicaState.STARTING for each in self.replicas)
+        return len(self._queued) - starting * self._spec.max_jobs
+
+    def _place(
+        self,
+        job: str,
+        messages: Iterable[JobMessage],
+        replica: Replica,
+        now: float,
+        waited_s: float,
+    ) -> None:
+        replica.jobs.add(job)
+        self._placed[job] = (replica, now)
+        for message in messages:
+            replica.send(message)
+        self._observer.on_placed(self.key, waited_s)
+
+    def _release(self, job: str) -> None:
+        placed = self._placed.pop(job, None)
+        if placed is None:
+            return
+        replica, since = placed
+        replica.jobs.discard(job)
+        self._mean_job_s += _SMOOTHING * (self._clock.now() - since - self._mean_job_s)
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._queued and (replica := self._roomiest()) is not None:
+            job = next(iter(self._queued))
+            queued = self._queued.pop(job)
+            now = self._clock.now()
+            self._place(job, queued.messages, replica, now, now - queued.since)
+
+    def _expected_wait_s(self) -> float:
+        slots = self._spec.replicas * self._spec.max_jobs
+        expected_s = self._mean_job_s * (len(self._queued) + 1) / slots
+        return min(max(expected_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
+
+
+def _worker_spec(spec: StageSpec, name: str) -> WorkerSpec:
+    return WorkerSpec(
+        name=name,
+        runner=spec.runner,
+        settings=spec.settings,
+        scheduler=spec.scheduler,
+        max_inputs=spec.max_inputs,
+        work_class=spec.work_class,
+        env=spec.env,
+        interpreter=spec.interpreter,
+    )

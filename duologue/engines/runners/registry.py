@@ -1,0 +1,114 @@
+"""Which runner a name means, without importing any model library before it is needed.
+
+A runner ships as a ``RunnerType``: its settings class and how it is built. Runners of other
+packages are found by the entry point group ``duologue.runners``, in the same ``module:NAME`` form.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from duologue.core.errors import ConfigError
+from duologue.engines.runners.contract import Runner
+
+ENTRY_POINT_GROUP = "duologue.runners"
+
+BUILT_IN: Mapping[str, str] = {
+    "script": "duologue.engines.runners.scripted:SCRIPT",
+    "tone": "duologue.engines.runners.scripted:TONE",
+}
+"""Name of a runner -> where its ``RunnerType`` is."""
+
+Wake = Callable[[], None]
+"""Tells the worker from any thread that a job may have become ready."""
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerType(Generic[S]):
+    """How a runner is made from the settings of its stage.
+
+    Args:
+        settings: A msgspec Struct, frozen and with ``forbid_unknown_fields``.
+        build: Loads the model. Runs in the worker, so this is where libraries are imported.
+        wakes_itself: The runner gets news from elsewhere than its jobs' inputs, as from a network
+            connection. It then calls ``wake`` when ``ready`` may have changed, and it alone says
+            when a job is done. A job of any other runner is complete once its input has ended
+            and ``ready`` says no.
+    """
+
+    settings: type[S]
+    build: Callable[[S, Wake], Runner]
+    wakes_itself: bool = False
+
+    @classmethod
+    def plain(cls, settings: type[S], build: Callable[[S], Runner]) -> RunnerType[S]:
+        """Make the type of a runner that only ever waits for its jobs' inputs."""
+        return cls(settings, lambda values, _wake: build(values))
+
+
+class Built(NamedTuple):
+    """A runner that is ready to be warmed up."""
+
+    runner: Runner
+    wakes_itself: bool
+
+
+class RunnerRegistry:
+    """Runner types by name.
+
+    Args:
+        paths: Name -> ``module:NAME``.
+    """
+
+    def __init__(self, paths: Mapping[str, str]) -> None:
+        self._paths = dict(paths)
+
+    @classmethod
+    def installed(cls) -> RunnerRegistry:
+        """Return the built-in runners and those of installed packages."""
+        found = {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
+        return cls({**found, **BUILT_IN})
+
+    def names(self) -> Iterable[str]:
+        """All names, sorted."""
+        return sorted(self._paths)
+
+    def load(self, name: str) -> RunnerType[Any]:
+        """Import the module of a runner.
+
+        Raises:
+            ConfigError: No such runner, or its module lacks a library.
+        """
+        if name not in self._paths:
+            raise ConfigError(f"no runner is called {name!r}; there are {', '.join(self.names())}")
+        module_name, _, attribute = self._paths[name].partition(":")
+        try:
+            found = getattr(importlib.import_module(module_name), attribute)
+        except ImportError as exc:
+            raise ConfigError(
+                f"the runner {name!r} needs a package that is missing: {exc}"
+            ) from exc
+        if not isinstance(found, RunnerType):
+            raise ConfigError(f"{self._paths[name]} is not a RunnerType (runner {name!r})")
+        return found
+
+    def build(self, name: str, settings: Mapping[str, Any], wake: Wake) -> Built:
+        """Make a runner from the raw settings of its stage.
+
+        Raises:
+            ConfigError: As ``load``, or a setting is unknown or has a wrong value.
+        """
+        runner_type = self.load(name)
+        try:
+            values = msgspec.convert(settings, runner_type.settings)
+        except msgspec.ValidationError as exc:
+            raise ConfigError(f"settings of the runner {name!r}: {exc}") from exc
+        return Built(runner_type.build(values, wake), runner_type.wakes_itself)

@@ -1,0 +1,37 @@
+"""Settings of the engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from duologue.config import Section
+
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class EngineSettings(Section):
+    """Section ``engine``."""
+
+    pipeline_files: tuple[Path, ...] = ()
+    """Pipelines to use in addition to those that ship, or in place of those of the same name."""
+
+    start_timeout_s: Seconds = 300.0
+    """Time in which a worker must have loaded and warmed its model."""
+
+    stop_timeout_s: Seconds = 5.0
+    """Time that workers have to leave when the engine stops; then they are killed."""
+
+    cancel_grace_s: Seconds = 10.0
+    """Time in which a worker must acknowledge a cancel; one that hangs in a step is restarted."""
+
+    restart_backoff_s: Seconds = 0.2
+    """Wait before a lost worker is restarted; doubled for each further loss in a row."""
+
+    restart_backoff_max_s: Seconds = 30.0
+    """Longest wait before a lost worker is restarted."""
+
+    link_buffer_bytes: Annotated[int, Field(ge=65536)] = 16 * 1024 * 1024
+    """What may wait to be read by a worker; one that is further behind is restarted."""
