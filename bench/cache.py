@@ -13,3 +13,8 @@ def bench_cache() -> Path:
     folder = Path(root) / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def models_folder() -> Path:
+    """Where `duologue models pull` puts the weights."""
+    return bench_cache().parent / "models"

@@ -58,6 +58,11 @@ class Running:
     pid: int
     port: int
 
+    @property
+    def url(self) -> str:
+        """Where a call is opened."""
+        return f"ws://127.0.0.1:{self.port}{self.server.target.path}"
+
     def get(self, path: str) -> str:
         """The body of an HTTP GET on the server."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
@@ -91,11 +96,23 @@ def pipecat_echo() -> Server:
     )
 
 
-def duologue(name: str, config: Path, script: Sequence[str] = ECHO_SCRIPT) -> Server:
+def bare_call(answer_s: float) -> Server:
+    return Server(
+        "bare loop",
+        lambda port, ttl_s: [
+            *_python("bare_call.py", port, ttl_s),
+            *["--answer-s", str(answer_s)],
+        ],
+        target=Target(path=REALTIME_PATH),
+    )
+
+
+def duologue(name: str = "duologue", config: Path | None = None) -> Server:
+    """Duologue itself, with its defaults (the embedded models) or with a configuration."""
     return Server(
         name,
-        lambda port, _ttl_s: serve_command(config, port),
-        target=Target(path=REALTIME_PATH, script=script),
+        lambda port, _ttl_s: serve_command(port, config),
+        target=Target(path=REALTIME_PATH, script=ECHO_SCRIPT),
         ready_path="/ready",
         metrics_path="/metrics",
     )

@@ -14,8 +14,8 @@ ECHO_SCRIPT = (
 """Opens an echo call: no turn detection, so no detector runs."""
 
 
-def serve_command(config: Path, port: int) -> list[str]:
+def serve_command(port: int, config: Path | None = None) -> list[str]:
     return [
-        *[sys.executable, "-m", "duologue", "serve"],
-        *["--config", str(config), "--gateway.port", str(port)],
+        *[sys.executable, "-m", "duologue", "serve", "--gateway.port", str(port)],
+        *(["--config", str(config)] if config is not None else []),
     ]
