@@ -47,6 +47,7 @@ models: $(STAMPS)/local ## Fetch the weights of the local models into the cache
 
 .PHONY: setup
 setup: $(STAMPS)/dev ## Create .venv with everything that tests and checks need
+	@echo "$(VENV) is ready"
 
 .PHONY: test
 test: $(STAMPS)/dev browser-if-possible ## Run the tests (without the full models)
@@ -109,9 +110,11 @@ browser-if-possible:
 # --- the environment -----------------------------------------------------------------------------
 
 $(STAMPS)/venv:
-	@if [ -z "$(PYTHON)" ] || ! "$(PYTHON)" $(IS_NEW_ENOUGH); then \
-		echo "Duologue needs Python 3.11 or newer, and $(or $(PYTHON),python3) is \
-	$$($(or $(PYTHON),python3) --version 2>&1 || echo missing). Name another: make PYTHON=python3.12 ..." >&2; \
+	@chosen="$(or $(PYTHON),python3)"; \
+	if ! "$$chosen" $(IS_NEW_ENOUGH) 2>/dev/null; then \
+		version=$$("$$chosen" --version 2>/dev/null) || version="not there"; \
+		echo "Duologue needs Python 3.11 or newer, and $$chosen is $$version." >&2; \
+		echo "Name another one: make PYTHON=/path/to/python3.12 ..." >&2; \
 		exit 1; \
 	fi
 	@echo "== creating $(VENV) with $$("$(PYTHON)" --version)"
