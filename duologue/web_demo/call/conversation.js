@@ -1,0 +1,401 @@
+/**
+ * What the events of a call mean: who has the floor, what is played, what an interruption cuts.
+ * Talks to the wire and to the speaker through two small ports; knows no DOM, socket or device.
+ */
+
+import { SAMPLE_RATE_HZ, fromBase64, rms, toBase64 } from "../audio/pcm16.js";
+import { Answer, LEVEL_MS } from "./answer.js";
+import { InputClock } from "./input-clock.js";
+import { VoiceActivity, loudness } from "./loudness.js";
+
+/** @typedef {import("../wire/connection.js").RealtimeEvent} RealtimeEvent */
+/** @typedef {import("../audio/playback.js").PlaybackReport} PlaybackReport */
+
+/**
+ * @typedef {object} Speaker
+ * @property {(id: string, pcm: Int16Array) => void} append
+ * @property {(id: string) => void} complete
+ * @property {() => Promise<{ id: string, playedSamples: number }[]>} flush
+ */
+
+/**
+ * @typedef {object} Parts
+ * @property {(event: RealtimeEvent) => void} send
+ * @property {Speaker} speaker
+ * @property {import("./transcript.js").Transcript} transcript
+ * @property {import("./timeline.js").Timeline} timeline
+ * @property {import("./latency.js").Latency} latency
+ * @property {() => number} now milliseconds
+ */
+
+/** @typedef {{ you: boolean, duologue: boolean, thinking: boolean }} Floor */
+
+const MAX_ANSWERS = 32;
+/** A hand on the button is slower than the mouth: this much from before it is sent too. */
+const PRE_ROLL_CHUNKS = 5;
+const MIN_PRESS_MS = 200;
+const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
+
+/** Errors that answer a race which the person need not know of. */
+const HARMLESS = new Set([
+  "response_cancel_not_active",
+  "item_truncate_invalid_item_id",
+  "input_audio_buffer_commit_empty",
+]);
+
+export class Conversation {
+  #parts;
+  #inputClock = new InputClock();
+  #voice = new VoiceActivity();
+  /** @type {Map<string, Answer>} the latest ones, by item id */
+  #answers = new Map();
+  /** @type {string | null} */
+  #activeResponse = null;
+  /** Interrupted ones: what still arrives of them is not played. @type {Set<string>} */
+  #silenced = new Set();
+  #turnStart_ms = 0;
+  #isLive = false;
+  #isManual = false;
+  #isPressed = false;
+  /** @type {{ pcm: Int16Array, at_ms: number }[]} */
+  #preRoll = [];
+  #typed = 0;
+
+  /** @type {Floor} */
+  floor = { you: false, duologue: false, thinking: false };
+  lastErrorCode = "";
+  /** @type {() => void} */
+  onFloor = () => {};
+  /** @type {(text: string) => void} something the person should know, once */
+  onNotice = () => {};
+
+  /** @param {Parts} parts */
+  constructor(parts) {
+    this.#parts = parts;
+  }
+
+  /** @param {boolean} isManual the person presses a button to speak */
+  setManual(isManual) {
+    this.#isManual = isManual;
+    this.#isPressed = false;
+  }
+
+  /**
+   * A chunk from the microphone.
+   * @param {Int16Array} pcm
+   * @param {number} at_ms local time of its first sample
+   */
+  hear(pcm, at_ms) {
+    const stepSamples = LEVEL_MS * SAMPLES_PER_MS;
+    for (let from = 0; from < pcm.length; from += stepSamples) {
+      const value = rms(pcm, from, from + stepSamples);
+      const step_ms = at_ms + from / SAMPLES_PER_MS;
+      this.#voice.step(value, step_ms + LEVEL_MS);
+      this.#parts.timeline.level("you", step_ms, loudness(value));
+    }
+    if (!this.#isLive) return;
+    if (!this.#isManual || this.#isPressed) {
+      this.#append(pcm, at_ms);
+    } else {
+      this.#preRoll.push({ pcm, at_ms });
+      if (this.#preRoll.length > PRE_ROLL_CHUNKS) this.#preRoll.shift();
+    }
+  }
+
+  /** The button of push-to-talk goes down. */
+  press() {
+    if (!this.#isManual || this.#isPressed) return;
+    const now = this.#parts.now();
+    void this.#takeFloor();
+    this.#parts.send({ type: "input_audio_buffer.clear" });
+    this.#isPressed = true;
+    this.#turnStart_ms = now;
+    for (const { pcm, at_ms } of this.#preRoll.splice(0)) this.#append(pcm, at_ms);
+    this.#parts.timeline.startTurn("you", now);
+    this.#setFloor({ you: true, thinking: false });
+  }
+
+  /** The button of push-to-talk comes up. */
+  release() {
+    if (!this.#isPressed) return;
+    const { send, now, timeline, latency } = this.#parts;
+    this.#isPressed = false;
+    timeline.endTurn("you", now());
+    if (now() - this.#turnStart_ms < MIN_PRESS_MS) {
+      send({ type: "input_audio_buffer.clear" });
+      this.#setFloor({ you: false, thinking: false });
+      this.onNotice("Hold the button for as long as you speak.");
+      return;
+    }
+    send({ type: "input_audio_buffer.commit" });
+    send({ type: "response.create" });
+    latency.asked(this.#voice.lastVoiced(this.#turnStart_ms, now()) ?? now(), "spoken");
+    this.#setFloor({ you: false, thinking: true });
+  }
+
+  /**
+   * What the person typed; it interrupts like speech.
+   * @param {string} text
+   */
+  async type(text) {
+    const { send, transcript, latency, now } = this.#parts;
+    this.#typed += 1;
+    const id = `item_typed_${Math.round(now())}_${this.#typed}`;
+    const interruption = this.#takeFloor();
+    transcript.userFinal(id, text);
+    latency.asked(now(), "typed");
+    this.#setFloor({ thinking: true });
+    await interruption;
+    const content = [{ type: "input_text", text }];
+    send({
+      type: "conversation.item.create",
+      item: { id, type: "message", role: "user", content },
+    });
+    send({ type: "response.create" });
+  }
+
+  /** @param {RealtimeEvent} event from the server */
+  receive(event) {
+    this.#handlers[event.type]?.(event);
+  }
+
+  /** @param {PlaybackReport} report */
+  played({ type, id, playedSamples, at_ms }) {
+    const { timeline, transcript } = this.#parts;
+    const answer = this.#answers.get(id);
+    if (!answer || answer.isOver) return;
+    if (type === "started") {
+      timeline.startTurn("duologue", at_ms);
+      this.#setFloor({ duologue: true });
+    }
+    this.#notePlayed(answer, playedSamples, at_ms);
+    if (type === "finished") {
+      answer.end();
+      transcript.answerFinished(id);
+      timeline.endTurn("duologue", at_ms);
+      this.#setFloor({ duologue: false, thinking: this.#activeResponse !== null });
+    } else {
+      transcript.answerHeard(id, answer.heardCharacters);
+    }
+  }
+
+  /** @returns {number[]} levels of audio that has arrived and is still to be played, 20 ms each */
+  upcoming() {
+    return [...this.#answers.values()].flatMap((answer) => (answer.isOver ? [] : answer.upcoming()));
+  }
+
+  /** The call is over. */
+  end() {
+    const { timeline, transcript, now } = this.#parts;
+    for (const answer of this.#answers.values()) {
+      if (!answer.isOver) transcript.answerCut(answer.id, answer.heardCharacters);
+    }
+    this.#answers.clear();
+    transcript.close();
+    timeline.endTurn("you", now());
+    timeline.endTurn("duologue", now());
+    this.#setFloor({ you: false, duologue: false, thinking: false });
+  }
+
+  /** @type {{ [type: string]: (event: RealtimeEvent) => void }} */
+  #handlers = {
+    "session.created": () => {
+      this.#isLive = true;
+    },
+    "input_audio_buffer.speech_started": (event) => this.#speechStarted(event),
+    "input_audio_buffer.speech_stopped": (event) => this.#speechStopped(event),
+    "input_audio_buffer.committed": ({ item_id, previous_item_id }) =>
+      this.#parts.transcript.userCommitted(item_id, previous_item_id),
+    "conversation.item.input_audio_transcription.delta": ({ item_id, delta }) =>
+      this.#parts.transcript.userText(item_id, delta),
+    "conversation.item.input_audio_transcription.completed": (event) => this.#transcribed(event),
+    "conversation.item.input_audio_transcription.failed": ({ item_id }) =>
+      this.#parts.transcript.userFailed(item_id),
+    "conversation.item.truncated": ({ item_id }) => this.#cutIfOpen([this.#answers.get(item_id)]),
+    "response.created": ({ response }) => {
+      this.#activeResponse = response.id;
+      this.#setFloor({ thinking: !this.floor.you });
+    },
+    "response.output_audio_transcript.delta": (event) => this.#answerText(event),
+    "response.output_text.delta": ({ item_id, delta }) =>
+      this.#parts.transcript.answerText(item_id, delta),
+    "response.output_text.done": ({ item_id }) => this.#parts.transcript.answerFinished(item_id),
+    "response.output_audio.delta": (event) => this.#answerAudio(event),
+    "response.output_audio.done": ({ item_id }) => this.#complete(this.#answers.get(item_id)),
+    "response.done": ({ response }) => this.#responseDone(response),
+    error: ({ error }) => this.#failed(error),
+  };
+
+  /** @param {RealtimeEvent} event */
+  #speechStarted({ item_id, audio_start_ms }) {
+    const { timeline, transcript, latency, now } = this.#parts;
+    void this.#interrupt();
+    latency.withdrawn();
+    this.#turnStart_ms = this.#inputClock.localTime(audio_start_ms) ?? now();
+    timeline.startTurn("you", this.#turnStart_ms);
+    transcript.userSpeaks(item_id);
+    this.#setFloor({ you: true, thinking: false });
+  }
+
+  /** @param {RealtimeEvent} event */
+  #speechStopped({ audio_end_ms }) {
+    const { timeline, latency, now } = this.#parts;
+    // Some servers count the silence that ended the turn as part of it; people do not.
+    const stopped_ms = this.#inputClock.localTime(audio_end_ms) ?? now();
+    const silent_ms = this.#voice.lastVoiced(this.#turnStart_ms, stopped_ms) ?? stopped_ms;
+    timeline.endTurn("you", silent_ms);
+    latency.asked(silent_ms, "spoken");
+    this.#setFloor({ you: false, thinking: true });
+  }
+
+  /** @param {RealtimeEvent} event */
+  #transcribed({ item_id, transcript }) {
+    this.#parts.transcript.userFinal(item_id, transcript);
+    if (transcript.trim() === "" && !this.#activeResponse) this.#setFloor({ thinking: false });
+  }
+
+  /** @param {RealtimeEvent} event */
+  #answerText(event) {
+    const answer = this.#answer(event);
+    answer.addText(event.delta);
+    const { transcript } = this.#parts;
+    // An answer that was withdrawn before it began leaves no trace; one that was cut shows its rest.
+    if (answer.isOver && !transcript.find(answer.id)) return;
+    transcript.answerText(answer.id, event.delta);
+  }
+
+  /** @param {RealtimeEvent} event */
+  #answerAudio(event) {
+    const answer = this.#answer(event);
+    if (answer.isOver || this.#silenced.has(event.response_id)) return;
+    const pcm = fromBase64(event.delta);
+    if (pcm.length === 0) return;
+    answer.addAudio(pcm);
+    this.#parts.speaker.append(answer.id, pcm);
+  }
+
+  /** @param {RealtimeEvent["response"]} response */
+  #responseDone({ id, status, status_details }) {
+    if (this.#activeResponse === id) this.#activeResponse = null;
+    this.#silenced.delete(id);
+    const answers = [...this.#answers.values()].filter((answer) => answer.responseId === id);
+    if (status === "cancelled") this.#cutIfOpen(answers);
+    for (const answer of answers) this.#complete(answer);
+    if (status === "failed") {
+      const reason = status_details?.error?.message ?? "The server gave no reason.";
+      this.#parts.transcript.note(`The answer failed: ${reason}`);
+    }
+    const isWaiting = answers.some((answer) => !answer.isOver && answer.playedSamples === 0);
+    if (!isWaiting && !this.#activeResponse) this.#setFloor({ thinking: false });
+  }
+
+  /** @param {RealtimeEvent["error"]} error */
+  #failed({ code, message }) {
+    this.lastErrorCode = code ?? "";
+    if (!HARMLESS.has(code) && code !== "session_expired") this.onNotice(message);
+  }
+
+  /** The person speaks by hand (a button, a text), so the server does not cancel by itself. */
+  #takeFloor() {
+    if (this.#activeResponse) this.#parts.send({ type: "response.cancel" });
+    this.#parts.latency.withdrawn();
+    return this.#interrupt();
+  }
+
+  #interrupt() {
+    if (this.#activeResponse) this.#silenced.add(this.#activeResponse);
+    return this.#cut();
+  }
+
+  /** @param {(Answer | undefined)[]} answers */
+  #cutIfOpen(answers) {
+    if (answers.some((answer) => answer && !answer.isOver)) void this.#cut();
+  }
+
+  /** Silence at once, then tell the server and the person how much was heard. */
+  async #cut() {
+    const { send, speaker, timeline, transcript, now } = this.#parts;
+    const open = [...this.#answers.values()].filter((answer) => !answer.isOver);
+    if (open.length === 0) return;
+    for (const answer of open) answer.end();
+    this.#setFloor({ duologue: false });
+    const played = await speaker.flush();
+    for (const answer of open) {
+      const playedSamples = played.find(({ id }) => id === answer.id)?.playedSamples ?? 0;
+      this.#notePlayed(answer, playedSamples, now());
+      timeline.cut(now(), answer.upcoming());
+      transcript.answerCut(answer.id, answer.heardCharacters);
+      if (answer.receivedSamples === 0) continue;
+      send({
+        type: "conversation.item.truncate",
+        item_id: answer.id,
+        content_index: answer.contentIndex,
+        audio_end_ms: Math.floor(playedSamples / SAMPLES_PER_MS),
+      });
+    }
+  }
+
+  /**
+   * @param {Answer} answer
+   * @param {number} playedSamples
+   * @param {number} at_ms
+   */
+  #notePlayed(answer, playedSamples, at_ms) {
+    const { timeline, transcript, latency } = this.#parts;
+    const levels = answer.played(playedSamples);
+    for (const [index, level] of levels.entries()) {
+      timeline.level("duologue", at_ms - LEVEL_MS * (levels.length - 1 - index), level);
+    }
+    const first = answer.firstAudibleSample;
+    if (first === null || playedSamples <= first) return;
+    this.#setFloor({ thinking: false });
+    const audible_ms = at_ms - (playedSamples - first) / SAMPLES_PER_MS;
+    const answered = latency.answered(audible_ms);
+    if (!answered) return;
+    timeline.wait(answered.asked_ms, audible_ms);
+    transcript.answerLatency(answer.id, answered.reading.seconds);
+  }
+
+  /** @param {Answer | undefined} answer */
+  #complete(answer) {
+    if (!answer) return;
+    answer.completeAudio();
+    if (!answer.isOver) this.#parts.speaker.complete(answer.id);
+  }
+
+  /**
+   * @param {RealtimeEvent} event
+   * @returns {Answer}
+   */
+  #answer({ item_id, response_id, content_index }) {
+    const known = this.#answers.get(item_id);
+    if (known) return known;
+    const answer = new Answer(item_id, response_id, content_index ?? 0);
+    if (this.#silenced.has(response_id)) answer.end();
+    this.#answers.set(item_id, answer);
+    const [oldest] = this.#answers.keys();
+    if (this.#answers.size > MAX_ANSWERS) this.#answers.delete(oldest);
+    return answer;
+  }
+
+  /**
+   * @param {Int16Array} pcm
+   * @param {number} at_ms
+   */
+  #append(pcm, at_ms) {
+    this.#inputClock.sent(pcm.length / SAMPLES_PER_MS, at_ms);
+    this.#parts.send({ type: "input_audio_buffer.append", audio: toBase64(pcm) });
+  }
+
+  /** @param {Partial<Floor>} change */
+  #setFloor(change) {
+    const next = { ...this.floor, ...change };
+    const isSame =
+      next.you === this.floor.you &&
+      next.duologue === this.floor.duologue &&
+      next.thinking === this.floor.thinking;
+    if (isSame) return;
+    this.floor = next;
+    this.onFloor();
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * Buttons and keys: connect, mute, talk, volume, hang up, type. Turns them into calls of the call,
+ * and the call's state into their look.
+ */
+
+/** @typedef {import("../call/call.js").Call} Call */
+
+const STATUS = {
+  connecting: "Connecting",
+  ended: "Call ended",
+  muted: "Muted",
+  deaf: "No microphone",
+  both: "Both speaking",
+  you: "You are speaking",
+  duologue: "Speaking",
+  thinking: "Thinking",
+  ready: "Ready",
+  listening: "Listening",
+};
+
+export class Controls {
+  #call;
+  #document;
+  #status;
+  #mute;
+  #talk;
+  #message;
+
+  /** @type {(volume: number) => void} */
+  onVolume = () => {};
+
+  /**
+   * @param {Document} document
+   * @param {Call} call
+   * @param {number} volume
+   */
+  constructor(document, call, volume) {
+    this.#call = call;
+    this.#document = document;
+    this.#status = byId(document, "status");
+    this.#mute = byId(document, "mute");
+    this.#talk = byId(document, "talk");
+    this.#message = /** @type {HTMLInputElement} */ (byId(document, "message"));
+    const slider = /** @type {HTMLInputElement} */ (byId(document, "volume"));
+    slider.value = String(volume);
+    slider.oninput = () => this.onVolume(Number(slider.value));
+    byId(document, "connect").onclick = () => void call.dial({ withMicrophone: true });
+    byId(document, "again").onclick = () => void call.dial({ withMicrophone: true });
+    byId(document, "hang-up").onclick = () => call.hangUp();
+    this.#mute.onclick = () => call.setMuted(!call.isMuted);
+    byId(document, "composer").onsubmit = (event) => {
+      event.preventDefault();
+      this.#send();
+    };
+    this.#bindTalk();
+    document.addEventListener("keydown", (event) => this.#keyDown(event));
+    document.addEventListener("keyup", (event) => {
+      if (event.code === "Space") call.release();
+    });
+    // A release outside the window never arrives; nobody may be left talking unawares.
+    window.addEventListener("blur", () => call.release());
+  }
+
+  render() {
+    const { phase, floor, isMuted, isManual, hasMicrophone } = this.#call;
+    const { body } = this.#document;
+    body.dataset.phase = phase;
+    body.dataset.status = this.#state();
+    body.dataset.floor = [
+      ...(floor.you ? ["you"] : []),
+      ...(floor.duologue ? ["duologue"] : []),
+    ].join(" ");
+    const text = phase === "idle" ? "" : STATUS[this.#state()];
+    if (this.#status.textContent !== text) this.#status.textContent = text;
+    this.#mute.setAttribute("aria-pressed", String(isMuted));
+    this.#mute.toggleAttribute("disabled", !hasMicrophone);
+    this.#talk.hidden = !isManual || !hasMicrophone;
+    this.#talk.dataset.pressed = String(floor.you);
+    const isLive = phase === "live";
+    this.#message.disabled = !isLive;
+    byId(this.#document, "send").toggleAttribute("disabled", !isLive);
+    const connect = byId(this.#document, "connect");
+    connect.toggleAttribute("disabled", phase === "connecting");
+    byId(this.#document, "connect-label").textContent =
+      phase === "connecting" ? "Connecting…" : "Connect";
+  }
+
+  /** @returns {keyof typeof STATUS} */
+  #state() {
+    const { phase, floor, isMuted, isManual, hasMicrophone } = this.#call;
+    if (phase === "connecting") return "connecting";
+    if (phase !== "live") return "ended";
+    if (floor.you && floor.duologue) return "both";
+    if (floor.you) return "you";
+    if (floor.duologue) return "duologue";
+    if (floor.thinking) return "thinking";
+    if (!hasMicrophone) return "deaf";
+    if (isMuted) return "muted";
+    return isManual ? "ready" : "listening";
+  }
+
+  #bindTalk() {
+    const talk = this.#talk;
+    talk.onpointerdown = (event) => {
+      talk.setPointerCapture(event.pointerId);
+      this.#call.press();
+    };
+    talk.onpointerup = () => this.#call.release();
+    talk.onpointercancel = () => this.#call.release();
+    talk.oncontextmenu = (event) => event.preventDefault(); // a long press on a phone
+  }
+
+  /** @param {KeyboardEvent} event */
+  #keyDown(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    const isBusy = target.closest("input, textarea, select, dialog") !== null;
+    if (isBusy || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "m" && this.#call.hasMicrophone) this.#call.setMuted(!this.#call.isMuted);
+    const isOtherButton = target.closest("button") !== null && target !== this.#talk;
+    if (event.code === "Space" && this.#call.isManual && !isOtherButton) {
+      event.preventDefault();
+      this.#call.press();
+    }
+  }
+
+  #send() {
+    const text = this.#message.value.trim();
+    if (!text || this.#call.phase !== "live") return;
+    this.#message.value = "";
+    this.#call.type(text);
+  }
+}
+
+/**
+ * @param {Document} document
+ * @param {string} id
+ */
+function byId(document, id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id));
+}
