@@ -24,6 +24,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ class Chain:
         turn.first_audio_s = turn.first_audio_s or now_s()
         return turn
 
-    def _listen(self, stream: Floats, turn: Turn, now_s: Any) -> None:
+    def _listen(self, stream: Floats, turn: Turn, now_s: Callable[[], float]) -> None:
         self.vad.reset()
         recognition: threading.Thread | None = None
         begin: int | None = None
@@ -211,7 +212,8 @@ def main() -> None:
     reply({"ready": True})
     for line in sys.stdin:
         request = json.loads(line)
-        audio = at_rate(*soundfile.read(request["audio"], dtype="float32"), SAMPLE_RATE_HZ)
+        samples, rate_hz = soundfile.read(request["audio"], dtype="float32")
+        audio = at_rate(samples, int(rate_hz), SAMPLE_RATE_HZ)
         if request["do"] == "turn":
             path = request.get("answer")
             reply(take_turn(chain, audio, Path(path) if path else None))

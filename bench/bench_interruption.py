@@ -19,7 +19,7 @@ from interruption_picture import draw
 from report import Report, Row, print_table
 from scoring import Question, load_questions
 from servers import Running, bare_call, duologue, running
-from speech import at_rate
+from speech import at_rate, speech_start_s
 
 OURS, CONTROL = "duologue", "bare loop"
 LONG_ANSWERS = ("book", "dinner", "egg", "tired", "sleep", "language", "joke")
@@ -97,30 +97,32 @@ def figures(summaries: Sequence[Row]) -> dict[str, Any]:
 
 async def _interrupt(server: Running, questions: Sequence[Question], wanted: int) -> list[Row]:
     """Hold the call until so many answers were talked over, or three in a row failed."""
-    clips = itertools.cycle(
+    cycle = itertools.cycle(
         [(question.id, at_rate(*question.audio(), SAMPLE_RATE_HZ)) for question in questions]
     )
     rows: list[Row] = []
     misses = 0
     async with open_call(server.url) as call:
+
+        def ask() -> tuple[str, float]:
+            name, clip = next(cycle)
+            return name, call.say(clip) + speech_start_s(clip, SAMPLE_RATE_HZ)
+
         await asyncio.sleep(0.5)
-        name, clip = next(clips)
-        asked_s = call.say(clip)
+        name, asked_s = ask()
         while len(rows) < wanted and misses < 3 and not call.closed:
             answer = await _next_answer(call, asked_s)
             if answer is None:
                 misses += 1
                 print(f"{server.server.name}: no answer to {name!r}", flush=True)
-                name, clip = next(clips)
-                asked_s = call.say(clip)
+                name, asked_s = ask()
                 continue
             await asyncio.sleep(TALK_OVER_AFTER_S)
-            name, clip = next(clips)
-            asked_s = call.say(clip)
+            name, asked_s = ask()
             row = await _stopped(call, answer, asked_s)
             misses = 0 if row is not None else misses + 1
             if row is not None:
-                rows.append({"interruption": len(rows), "over": name, **row})
+                rows.append({"interruption": len(rows), "by": name, **row})
     return rows
 
 

@@ -6,16 +6,22 @@ import soxr
 
 Floats = npt.NDArray[np.float32]
 
-END_OF_SPEECH = 0.02
-"""Speech ends at the last sample above this part of the peak (34 dB below it)."""
+SPEECH = 0.02
+"""Speech reaches from the first to the last sample above this part of the peak (-34 dB)."""
 
 AUDIBLE = 0.01
 """An answer is audible from the first sample above this part of full scale (-40 dBFS)."""
 
 
+def speech_start_s(audio: Floats, sample_rate_hz: int) -> float:
+    """Time of the first sample that belongs to the speech."""
+    loud = np.flatnonzero(np.abs(audio) > SPEECH * np.abs(audio).max())
+    return float(loud[0]) / sample_rate_hz
+
+
 def speech_end_s(audio: Floats, sample_rate_hz: int) -> float:
     """Time of the last sample that belongs to the speech."""
-    loud = np.flatnonzero(np.abs(audio) > END_OF_SPEECH * np.abs(audio).max())
+    loud = np.flatnonzero(np.abs(audio) > SPEECH * np.abs(audio).max())
     return float(loud[-1] + 1) / sample_rate_hz
 
 
