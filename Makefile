@@ -120,7 +120,7 @@ $(STAMPS)/venv:
 	@echo "== creating $(VENV) with $$("$(PYTHON)" --version)"
 	@"$(PYTHON)" -m venv $(VENV) || { \
 		echo "This Python cannot make virtual environments (on Debian: apt-get install python3-venv)." >&2; \
-		rm -rf $(VENV); exit 1; }
+		exit 1; }
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/local: $(STAMPS)/venv pyproject.toml
