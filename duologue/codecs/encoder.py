@@ -1,0 +1,44 @@
+"""From PCM at the engine's rate to the bytes of a client.
+
+This module must not know messages or pacing.
+"""
+
+from __future__ import annotations
+
+from duologue.codecs.g711 import encode_alaw, encode_ulaw
+from duologue.codecs.resample import StreamResampler
+from duologue.protocol.audio_formats import (
+    AudioFormat,
+    PcmFormat,
+    PcmuFormat,
+    format_rate_hz,
+)
+
+
+class OutputEncoder:
+    """Encodes one stretch of speech after the other into a negotiated format.
+
+    Concurrency:
+        Belongs to one response lane; a change of format needs a new one.
+    """
+
+    def __init__(self, from_hz: int, audio_format: AudioFormat) -> None:
+        self.from_hz = from_hz
+        self.audio_format = audio_format
+        self._is_pcm = isinstance(audio_format, PcmFormat)
+        self._compress = encode_ulaw if isinstance(audio_format, PcmuFormat) else encode_alaw
+        self._resampler = StreamResampler(from_hz, format_rate_hz(audio_format))
+
+    def encode(self, pcm: bytes) -> bytes:
+        """Return the wire bytes that are complete now."""
+        return self._wire(self._resampler.process(pcm))
+
+    def flush(self) -> bytes:
+        """Return the last wire bytes (about 3 ms) at the end of speech, and start anew.
+
+        After an interruption, call it and throw the bytes away.
+        """
+        return self._wire(self._resampler.flush())
+
+    def _wire(self, pcm: bytes) -> bytes:
+        return pcm if self._is_pcm else self._compress(pcm)
