@@ -1,6 +1,14 @@
 """Settings: declared in sections, read once at start from four places, passed down whole."""
 
-from duologue.config.load import Loaded, Origin, OriginKind, add_options, load, load_from_args
+from duologue.config.load import (
+    Loaded,
+    Origin,
+    OriginKind,
+    add_options,
+    load,
+    load_from_args,
+    parse_section,
+)
 from duologue.config.section import Section
 
 __all__ = [
@@ -11,4 +19,5 @@ __all__ = [
     "add_options",
     "load",
     "load_from_args",
+    "parse_section",
 ]

@@ -7,7 +7,7 @@ must not know which sections exist: the root class is handed in.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -105,27 +105,33 @@ def load(
     layers: list[_Layer] = []
     if config_file is not None:
         tree, lines = read_yaml(config_file, settings)
-        layers.append(_Layer(OriginKind.FILE, tree, config_file, lines))
+        layers.append(_Layer(OriginKind.FILE, tree, _lines_of(config_file, lines)))
     complaints = unknown_env_names(environ, settings, also_known)
     if complaints:
         raise ConfigError("\n".join(complaints))
-    layers.append(_Layer(OriginKind.ENVIRONMENT, read_environment(root, environ)))
+    layers.append(_Layer(OriginKind.ENVIRONMENT, read_environment(root, environ), env_name))
     if args is not None:
-        layers.append(_Layer(OriginKind.COMMAND_LINE, read_command_line(root, settings, args)))
+        tree = read_command_line(root, settings, args)
+        layers.append(_Layer(OriginKind.COMMAND_LINE, tree, lambda key: f"--{key}"))
 
     merged: Tree = {}
     for layer in layers:
         merged = _merge(merged, layer.tree)
-    try:
-        validated = root.model_validate(merged)
-    except ValidationError as exc:
-        raise ConfigError(
-            "\n".join(
-                _complaint(error, settings, layers)
-                for error in exc.errors(include_url=False, include_context=False)
-            )
-        ) from None  # its text would show secrets
+    validated = _validated(root, merged, settings, layers)
     return Loaded(validated, {key: _origin(key, layers) for key in settings})
+
+
+def parse_section(section: type[S], values: Mapping[str, object], *, whose: str) -> S:
+    """Validate a block of settings that stands apart from the root, as a plugin's.
+
+    Args:
+        whose: Named in complaints, as ``options of plugin 'echo'``.
+
+    Raises:
+        ConfigError: A name is unknown or a value is out of bounds. Names them all.
+    """
+    block = _Layer(OriginKind.FILE, dict(values), lambda _: whose)
+    return _validated(section, block.tree, settings_of(section), [block])
 
 
 @dataclass(frozen=True)
@@ -134,8 +140,7 @@ class _Layer:
 
     kind: OriginKind
     tree: Tree
-    path: Path | None = None
-    lines: Mapping[str, int] | None = None
+    where: Callable[[str], str]
 
     def sets(self, key: str) -> bool:
         node: object = self.tree
@@ -145,22 +150,16 @@ class _Layer:
             node = node[part]
         return True
 
-    def origin(self, key: str) -> Origin:
-        match self.kind:
-            case OriginKind.FILE:
-                line = (self.lines or {}).get(key)
-                return Origin(self.kind, f"{self.path}:{line}" if line else str(self.path))
-            case OriginKind.ENVIRONMENT:
-                return Origin(self.kind, env_name(key))
-            case _:
-                return Origin(self.kind, f"--{key}")
+
+def _lines_of(path: Path, lines: Mapping[str, int]) -> Callable[[str], str]:
+    return lambda key: f"{path}:{lines[key]}" if key in lines else str(path)
 
 
 def _origin(key: str, layers: list[_Layer]) -> Origin:
     """The strongest layer that sets the key, or something below it."""
     for layer in reversed(layers):
         if layer.sets(key):
-            return layer.origin(key)
+            return Origin(layer.kind, layer.where(key))
     return Origin(OriginKind.DEFAULT)
 
 
@@ -171,6 +170,17 @@ def _merge(weak: Tree, strong: Tree) -> Tree:
         both = isinstance(below, dict) and isinstance(value, dict)
         merged[name] = _merge(below, value) if both else value  # type: ignore[arg-type]
     return merged
+
+
+def _validated(
+    section: type[S], tree: Tree, settings: Mapping[str, Setting], layers: list[_Layer]
+) -> S:
+    try:
+        return section.model_validate(tree)
+    except ValidationError as exc:
+        errors = exc.errors(include_url=False, include_context=False)
+        complaints = "\n".join(_complaint(error, settings, layers) for error in errors)
+    raise ConfigError(complaints)  # not from the error of pydantic, whose text shows secrets
 
 
 def _complaint(error: ErrorDetails, settings: Mapping[str, Setting], layers: list[_Layer]) -> str:

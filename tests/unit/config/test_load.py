@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from duologue.config import OriginKind, add_options, load, load_from_args
+from duologue.config import OriginKind, add_options, load, load_from_args, parse_section
 from duologue.core.errors import ConfigError
-from tests.fakes.settings import FakeRoot
+from tests.fakes.settings import DoorSettings, FakeRoot
 
 
 def written(folder: Path, text: str) -> Path:
@@ -94,7 +94,7 @@ def test_a_secret_is_shown_neither_in_a_complaint_nor_in_the_settings(tmp_path: 
         load(FakeRoot, environ={}, config_file=path)
     assert "door.api_keys" in caught.value.message
     assert "hush-hush" not in caught.value.message
-    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
     kept = load(FakeRoot, environ={}, config_file=written(tmp_path, "door: {api_keys: [hush]}"))
     assert "hush" not in repr(kept)
     assert kept.settings.door.api_keys[0].get_secret_value() == "hush"
@@ -104,3 +104,13 @@ def test_an_option_that_is_no_setting_is_refused(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         parsed("--door.prot", "1")
     assert "--door.prot" in capsys.readouterr().err
+
+
+def test_a_block_apart_from_the_root_is_judged_in_the_same_words() -> None:
+    assert parse_section(DoorSettings, {"port": 9}, whose="plugin 'door'").port == 9
+    with pytest.raises(ConfigError) as caught:
+        parse_section(DoorSettings, {"port": 0, "prot": 1}, whose="plugin 'door'")
+    assert caught.value.message.splitlines() == [
+        "port = 0 (plugin 'door'): input should be greater than or equal to 1",
+        "prot (plugin 'door') is not a setting; did you mean port?",
+    ]
