@@ -1,4 +1,4 @@
-"""``duologue config show | check``: what is set, by whom, and whether a file would be accepted."""
+"""``duologue config show | check | reference``: what is set, by whom, and what could be."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from duologue.config.load import Loaded, add_options, load, load_from_args
+from duologue.config.reference import settings_page
 from duologue.config.section import Section
 from duologue.core.errors import ConfigError
 
@@ -27,6 +28,7 @@ def register(subparsers: Any, root: type[Section]) -> None:
     actions = config.add_subparsers(dest="config_command", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="print every setting, its value and who set it")
     add_options(show, root)
+    actions.add_parser("reference", help="print the reference page of all settings")
     check = actions.add_parser("check", help="say whether files would be accepted")
     check.add_argument("files", nargs="+", type=Path, metavar="FILE")
 
@@ -46,6 +48,9 @@ def run(
     if args.config_command == "show":
         for line in _table(load_from_args(root, args, environ, also_known)):
             write(line)
+        return 0
+    if args.config_command == "reference":
+        write(settings_page(root))
         return 0
     refused = False
     for path in args.files:

@@ -48,3 +48,9 @@ def test_check_judges_every_file_and_ignores_the_environment(tmp_path: Path) -> 
     assert lines[0].startswith(f"door.port = 0 ({bad}:1)")
     assert lines[1] == f"{good}: accepted"
     assert run("check", str(good))[0] == 0
+
+
+def test_reference_prints_the_page_of_all_settings() -> None:
+    code, lines = run("reference")
+    assert code == 0
+    assert "| `door.port` |" in lines[0]
