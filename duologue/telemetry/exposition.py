@@ -31,18 +31,25 @@ class Page:
     content_type: str
 
 
-def make_registry(metrics: Metrics, *, version: str) -> CollectorRegistry:
-    """Put our figures, and those of the process, into a registry of their own."""
-    registry = CollectorRegistry()
-    registry.register(MetricsCollector(metrics, version))
-    ProcessCollector(registry=registry)
-    return registry
+class Exposition:
+    """Answers scrapes with our figures and those of the process.
 
+    Args:
+        version: Published as ``duologue_build_info``.
+        registry: A fresh one of its own unless given; never the global one.
+    """
 
-def render(registry: CollectorRegistry, accept: str = "") -> Page:
-    """Write all figures in the best format that a scrape's ``Accept`` header allows."""
-    encode, content_type = choose_encoder(accept)
-    return Page(encode(registry), content_type)
+    def __init__(
+        self, metrics: Metrics, *, version: str, registry: CollectorRegistry | None = None
+    ) -> None:
+        self._registry = registry if registry is not None else CollectorRegistry()
+        self._registry.register(MetricsCollector(metrics, version))
+        ProcessCollector(registry=self._registry)
+
+    def page(self, accept: str = "") -> Page:
+        """Write all figures in the best format that a scrape's ``Accept`` header allows."""
+        encode, content_type = choose_encoder(accept)
+        return Page(encode(self._registry), content_type)
 
 
 class MetricsCollector(Collector):

@@ -3,13 +3,13 @@ from __future__ import annotations
 from prometheus_client.parser import text_string_to_metric_families
 
 from duologue.telemetry import LabelSets, Metrics
-from duologue.telemetry.exposition import make_registry, render
+from duologue.telemetry.exposition import Exposition
 
 LABELS = LabelSets(plugins=("cascaded",), stages=("asr",))
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    page = render(make_registry(metrics, version="1.2"))
+    page = Exposition(metrics, version="1.2").page()
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(page.body.decode())
@@ -51,8 +51,8 @@ def test_the_process_is_described_too() -> None:
 
 
 def test_the_format_follows_what_the_scrape_accepts() -> None:
-    registry = make_registry(Metrics(LABELS), version="1")
-    assert render(registry).content_type.startswith("text/plain")
-    open_metrics = render(registry, "application/openmetrics-text; version=1.0.0")
+    exposition = Exposition(Metrics(LABELS), version="1")
+    assert exposition.page().content_type.startswith("text/plain")
+    open_metrics = exposition.page("application/openmetrics-text; version=1.0.0")
     assert open_metrics.content_type.startswith("application/openmetrics-text")
     assert open_metrics.body.endswith(b"# EOF\n")
