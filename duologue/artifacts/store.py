@@ -22,7 +22,7 @@ from duologue.artifacts.errors import (
 )
 from duologue.artifacts.files import sha256_of
 from duologue.artifacts.manifest import Artifact, File, Kind, Manifest, load_manifest
-from duologue.artifacts.package_index import PackageIndex
+from duologue.artifacts.package_index import PackageIndex, Pip
 from duologue.artifacts.progress import ProgressSink, Silence
 from duologue.artifacts.pull import Pull
 from duologue.artifacts.settings import ArtifactSettings
@@ -70,7 +70,7 @@ class Store:
     ) -> None:
         self._settings = settings
         self.manifest = manifest or load_manifest()
-        self._index = index or PackageIndex()
+        self._index = index or Pip()
         self._cache = Cache(settings.cache_dir)
 
     @property

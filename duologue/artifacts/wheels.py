@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from duologue.artifacts.cache import Cache
-from duologue.artifacts.download import Patience, Wanted, download
+from duologue.artifacts.download import Patience, Wanted, download, part_of
 from duologue.artifacts.errors import AccessRefused, SourceUnavailable, WrongHash
 from duologue.artifacts.files import CHUNK_BYTES, sha256_of
 from duologue.artifacts.manifest import Wheel
@@ -55,29 +55,49 @@ class WheelShelf:
         self._loads: dict[str, Future[Path]] = {}
         self._urls: dict[str, str] | None = None
 
-    def order(self, name: str) -> Future[Path]:
+    def order(self, name: str, purpose: str) -> Future[Path]:
         """Start to load a wheel, or join a load that runs; the file is verified."""
         with self._lock:
             load = self._loads.get(name)
             if load is None:
-                load = self._executor.submit(self._load, self._wheels[name])
+                load = self._executor.submit(self._load, self._wheels[name], purpose)
                 self._loads[name] = load
             return load
+
+    def withdraw(self, name: str) -> None:
+        """Drop a load that has not begun and that nobody else needs."""
+        with self._lock:
+            if self._uses[name] == 1 and name in self._loads:
+                self._loads[name].cancel()
 
     def done_with(self, name: str) -> None:
         """Give up one use; the last one removes the file."""
         with self._lock:
             self._uses[name] -= 1
-            if self._uses[name] > 0:
-                return
-        self._path(self._wheels[name]).unlink(missing_ok=True)
+        self._remove_unused(name)
+
+    def sweep(self) -> None:
+        """Remove what a load brought after its last user was gone. Call when no load runs.
+
+        A wheel whose user failed stays: the next pull need not load it again.
+        """
+        for name in self._wheels:
+            self._remove_unused(name)
+
+    def _remove_unused(self, name: str) -> None:
+        with self._lock:
+            is_used = self._uses[name] > 0
+        if not is_used:
+            path = self._path(self._wheels[name])
+            path.unlink(missing_ok=True)
+            part_of(path).unlink(missing_ok=True)
 
     def _path(self, wheel: Wheel) -> Path:
         return self._cache.downloads / wheel.file
 
-    def _load(self, wheel: Wheel) -> Path:
+    def _load(self, wheel: Wheel, purpose: str) -> Path:
         path = self._path(wheel)
-        label = f"download {wheel.name}"
+        label = f"download {purpose} ({wheel.name})"
         wanted = Wanted(label, wheel.size_bytes, wheel.sha256)
         if path.is_file() and sha256_of(path) == wheel.sha256:
             return path

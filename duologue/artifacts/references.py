@@ -1,0 +1,28 @@
+"""References to weights inside settings: ``artifact:ID`` becomes the path of the artifact.
+
+This module must not know what the settings are for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from duologue.artifacts.store import Store
+
+PREFIX = "artifact:"
+
+
+def resolve_references(value: Any, store: Store) -> Any:
+    """Return ``value`` with every reference in it replaced by a path, at any depth.
+
+    Raises:
+        ArtifactMissing: An artifact is not in the cache; the message says how to get it.
+        ConfigError: There is no such artifact.
+    """
+    if isinstance(value, str) and value.startswith(PREFIX):
+        return str(store.path(value.removeprefix(PREFIX)))
+    if isinstance(value, dict):
+        return {key: resolve_references(item, store) for key, item in value.items()}
+    if isinstance(value, list):
+        return [resolve_references(item, store) for item in value]
+    return value
