@@ -1,1 +1,1 @@
-"""What every part may know: audio, time, fences, bounded queues, errors. Imports nothing of ours."""
+"""What every part may know: audio, time, fences, bounded queues, errors. No imports of ours."""

@@ -17,7 +17,8 @@ class AudioFrame:
     """A run of samples with its place on the stream's sample clock.
 
     Units:
-        ``pcm`` is s16le mono; ``start_sample`` counts samples at ``rate_hz`` since the session began.
+        ``pcm`` is s16le mono; ``start_sample`` counts samples at ``rate_hz`` from the
+        session's beginning.
     """
 
     pcm: bytes

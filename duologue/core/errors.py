@@ -25,7 +25,7 @@ class DuologueError(Exception):
     """Base of all our errors.
 
     Args:
-        message: For people; names the value and the limit. Reaches a client only for ``ClientError``.
+        message: For people; names the value and the limit. A client sees only a ``ClientError``'s.
         code: Stable machine-readable name, see ``protocol.errors.ErrorCode``.
         details: Further values by name, for logs.
     """

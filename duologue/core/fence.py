@@ -48,6 +48,10 @@ class Epochs:
         """End a lane; late output of it is stale from now on."""
         self._current.pop(lane, None)
 
+    def is_open(self, lane: Lane) -> bool:
+        """Tell whether a lane has a current epoch."""
+        return lane in self._current
+
     def fence(self, lane: Lane) -> Fence:
         """Return the current fence of an open lane."""
         return self._current[lane]

@@ -43,7 +43,9 @@ class Mailbox(Generic[T]):
         """
         if len(self._items) >= self.capacity:
             self.refused += 1
-            raise MailboxFull(f"{len(self._items)} inputs are waiting, the limit is {self.capacity}")
+            raise MailboxFull(
+                f"{len(self._items)} inputs are waiting, the limit is {self.capacity}"
+            )
         self._items.append(item)
 
     def take(self) -> T | None:

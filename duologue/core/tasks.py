@@ -1,21 +1,44 @@
-"""The guard around a child of a task group: its crash must not take its siblings along.
+"""Barriers around work that must not take its neighbours along when it crashes.
 
-A ``TaskGroup`` cancels all children when one fails. Groups that hold one child per session or
-connection therefore run each through ``guard``.
+A ``TaskGroup`` cancels all children when one fails, and a callback that raises is lost in the
+loop's handler. Groups with one child per connection run each through ``guard``; callbacks that
+enter a session go through ``CrashBarrier``. Whoever owns the work decides what a crash closes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from types import TracebackType
+
+OnCrash = Callable[[Exception], None]
 
 
-async def guard(work: Awaitable[None], on_crash: Callable[[Exception], None]) -> None:
-    """Await ``work``; hand its crash to ``on_crash`` instead of the task group.
+class CrashBarrier:
+    """A context that hands an exception of its body to ``on_crash`` and goes on.
 
-    Cancellation passes through: it means disconnect or shutdown.
+    Cancellation and exit requests pass through. Entering costs no allocation: one barrier serves
+    a session for life.
     """
-    try:
+
+    def __init__(self, on_crash: OnCrash) -> None:
+        self._on_crash = on_crash
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if isinstance(exc, Exception):
+            self._on_crash(exc)
+            return True
+        return False
+
+
+async def guard(work: Awaitable[None], on_crash: OnCrash) -> None:
+    """Await ``work``; hand its crash to ``on_crash`` instead of the task group."""
+    with CrashBarrier(on_crash):
         await work
-    # One of the three agreed places for a broad except: the owner decides what a crash closes.
-    except Exception as exc:
-        on_crash(exc)

@@ -55,7 +55,7 @@ class TimerWheel:
         self._call_at = call_at
         self._tick_s = tick_s
         self._buckets: dict[int, set[Due]] = {}
-        # Every bucket's tick is in the heap; ticks whose bucket emptied early are skipped when popped.
+        # Every bucket's tick; one whose bucket emptied early is skipped when its turn comes.
         self._ticks: list[int] = []
         self._tick_of: dict[Due, int] = {}
         self._timer: Timer | None = None

@@ -15,6 +15,9 @@ Seconds = Annotated[float, Field(gt=0, le=3600)]
 class EngineSettings(Section):
     """Section ``engine``."""
 
+    pipelines: tuple[str, ...] = ("vad", "end_of_turn", "asr", "llm", "tts")
+    """Which of the pipelines that ship are started, by file name."""
+
     pipeline_files: tuple[Path, ...] = ()
     """Pipelines to use in addition to those that ship, or in place of those of the same name."""
 

@@ -1,0 +1,171 @@
+"""The composition root: settings in, a running server out. All wiring is here.
+
+Nothing else looks anything up globally; every part gets what it needs from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import msgspec
+from aiohttp import web
+
+from duologue.artifacts.references import resolve_references
+from duologue.artifacts.store import Store
+from duologue.core.clock import Clock, SystemClock
+from duologue.core.errors import ConfigError
+from duologue.core.ids import id_maker
+from duologue.core.wheel import TimerWheel
+from duologue.duplex_plugins.registry import make_plugin
+from duologue.engines.orchestrator.engine import Engine, Progress
+from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines
+from duologue.gateway.application import make_application
+from duologue.gateway.http.status import StatusRoutes
+from duologue.gateway.settings import GatewaySettings
+from duologue.gateway.ws.realtime import RealtimeEndpoint
+from duologue.protocol.errors import ErrorCode
+from duologue.sessions.manager import SessionManager, recorded_kinds
+from duologue.settings import Settings
+from duologue.telemetry import LabelSets, LoopLagProbe, Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A server that runs.
+
+    Args:
+        url: Where the page is; the port is the one that was taken.
+    """
+
+    url: str
+    engine: Engine
+    sessions: SessionManager
+    metrics: Metrics
+
+
+@asynccontextmanager
+async def running_app(
+    settings: Settings,
+    *,
+    progress: Progress | None = None,
+    clock: Clock | None = None,
+    stop_now: asyncio.Event | None = None,
+) -> AsyncIterator[App]:
+    """Start everything, in the order in which it depends on each other; stop it in reverse.
+
+    Args:
+        settings: All of them.
+        progress: Hears of each model that is loaded.
+        clock: The time of everything.
+        stop_now: Once set, calls that go on at the end are not waited for.
+
+    Raises:
+        ConfigError: The settings name something that is not there.
+        EngineError: A model cannot be started.
+    """
+    clock = clock or SystemClock()
+    loop = asyncio.get_running_loop()
+    pipelines = configured_pipelines(settings)
+    plugins = {model.name: make_plugin(model.plugin, model.options) for model in settings.models}
+    metrics = Metrics(_labels(settings, pipelines))
+    wheel = TimerWheel(loop.call_at)
+    lag = LoopLagProbe(wheel, clock, metrics.loop_lag)
+    engine = Engine(pipelines, settings.engine, metrics, clock)
+    sessions = SessionManager(
+        engine,
+        plugins,
+        settings.sessions,
+        clock=clock,
+        wheel=wheel,
+        new_id=id_maker(),
+        metrics=metrics,
+        kinds=recorded_kinds(),
+    )
+    status = StatusRoutes(sessions, metrics, lambda: engine.ready, clock.wall_time())
+    realtime = RealtimeEndpoint(sessions, settings.gateway)
+    await engine.start(progress)
+    runner = web.AppRunner(
+        make_application(realtime, status),
+        access_log=None,
+        handle_signals=False,
+        handler_cancellation=True,
+        shutdown_timeout=settings.gateway.close_timeout_s,
+    )
+    try:
+        await runner.setup()
+        await _listen(runner, settings.gateway)
+        lag.start()
+        yield App(_url(settings.gateway.host, runner), engine, sessions, metrics)
+        await _drain(sessions, settings.gateway.drain_timeout_s, stop_now or asyncio.Event())
+    finally:
+        lag.stop()
+        sessions.close_all(ErrorCode.SHUTTING_DOWN)
+        await runner.cleanup()
+        await engine.stop()
+
+
+def configured_pipelines(settings: Settings) -> dict[str, Pipeline]:
+    """Return the pipelines that the settings name, with the paths of their weights.
+
+    Raises:
+        ConfigError: A pipeline, or something in it, is unknown.
+        ArtifactMissing: Weights are not in the cache; the message says how to get them.
+    """
+    shipped = [BUILT_IN_FOLDER / f"{name}.yaml" for name in settings.engine.pipelines]
+    store = Store(settings.artifacts)
+    return {
+        name: _with_weights(pipeline, store)
+        for name, pipeline in load_pipelines([*shipped, *settings.engine.pipeline_files]).items()
+    }
+
+
+def _with_weights(pipeline: Pipeline, store: Store) -> Pipeline:
+    stages = tuple(
+        msgspec.structs.replace(stage, settings=resolve_references(stage.settings, store))
+        for stage in pipeline.stages
+    )
+    return msgspec.structs.replace(pipeline, stages=stages)
+
+
+async def _listen(runner: web.AppRunner, gateway: GatewaySettings) -> None:
+    try:
+        await web.TCPSite(runner, gateway.host, gateway.port, backlog=1024).start()
+    except OSError as exc:
+        raise ConfigError(
+            f"cannot listen on {gateway.host}:{gateway.port}: {exc.strerror}. Choose another "
+            "with --gateway.port, or 0 for any free one."
+        ) from exc
+
+
+async def _drain(sessions: SessionManager, timeout_s: float, stop_now: asyncio.Event) -> None:
+    """Let calls that go on end by themselves, for a while."""
+    sessions.accepting = False
+    async with asyncio.TaskGroup() as group:
+        empty = group.create_task(sessions.wait_empty(timeout_s), name="drain")
+        hurry = group.create_task(stop_now.wait(), name="stop-now")
+        await asyncio.wait((empty, hurry), return_when=asyncio.FIRST_COMPLETED)
+        empty.cancel()
+        hurry.cancel()
+
+
+def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
+    stages = tuple(
+        pipeline.stage_key(index)
+        for pipeline in pipelines.values()
+        for index in range(len(pipeline.stages))
+    )
+    return LabelSets(
+        plugins=tuple(model.name for model in settings.models),
+        stages=stages,
+        close_reasons=(*ErrorCode, "client_gone", "closed"),
+        mailboxes=("session",),
+    )
+
+
+def _url(host: str, runner: web.AppRunner) -> str:
+    port = runner.addresses[0][1]
+    shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::1", "::") else host
+    return f"http://{shown}:{port}"

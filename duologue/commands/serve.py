@@ -1,0 +1,69 @@
+"""``duologue serve``: run the server until it is asked to stop.
+
+This module must not know how the server is put together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+from duologue.app import running_app
+from duologue.commands.event_loop import run_async
+from duologue.config import add_options, load_from_args
+from duologue.engines.pools.replica import ReplicaChange
+from duologue.settings import Settings
+from duologue.telemetry import configure_logging
+
+
+def register(subparsers: Any) -> None:
+    """Add ``serve`` to the commands."""
+    parser = subparsers.add_parser("serve", help="run the server and its web page")
+    add_options(parser, Settings)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM; a second one ends calls at once.
+
+    Raises:
+        ConfigError: The settings cannot be used.
+        EngineError: A model cannot be started.
+    """
+    settings = load_from_args(Settings, args, os.environ).settings
+    telemetry = settings.telemetry
+    configure_logging(
+        level=telemetry.log_level,
+        log_format=telemetry.log_format,
+        keep_private=telemetry.log_private,
+    )
+    return run_async(_serve(settings))
+
+
+async def _serve(settings: Settings) -> int:
+    stop = asyncio.Event()
+    stop_now = asyncio.Event()
+
+    def on_signal() -> None:
+        (stop_now if stop.is_set() else stop).set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    async with running_app(settings, progress=_show, stop_now=stop_now) as app:
+        _say(f"ready: {app.url}  (Ctrl-C stops)")
+        await stop.wait()
+        _say("stopping: calls may finish; Ctrl-C again ends them now")
+    return 0
+
+
+def _show(change: ReplicaChange) -> None:
+    _say(f"  {change}")
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,1 @@
+"""The aiohttp edge: decodes, encodes, authenticates, admits. Owns no call state."""

@@ -1,0 +1,42 @@
+"""Settings of the gateway: where it listens, who may come in, and how much they may send."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+
+from duologue.config import Section
+
+
+class GatewaySettings(Section):
+    """The server's edge."""
+
+    host: str = "127.0.0.1"
+    """Listen on this address; 0.0.0.0 for all of them. Browsers give a microphone only to
+    localhost or HTTPS pages."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    """0 takes any free port; the one taken is in the line that says ready."""
+
+    api_keys: tuple[SecretStr, ...] = ()
+    """Keys that clients must present one of; empty: everybody may come in."""
+
+    allowed_origins: tuple[str, ...] = ()
+    """Web origins besides our own page's that a browser may connect from; ``*`` for any."""
+
+    max_message_bytes: Annotated[int, Field(gt=0)] = 21 << 20
+    """The largest message from a client; 15 MiB of audio in base64, and its envelope."""
+
+    heartbeat_s: Annotated[float, Field(gt=0)] = 20.0
+    """A ping after so long without data from the client; it is gone after half as long again."""
+
+    close_timeout_s: Annotated[float, Field(gt=0)] = 2.0
+    """How long a client has to answer our close frame."""
+
+    drain_timeout_s: Annotated[float, Field(ge=0)] = 20.0
+    """After a request to stop, calls may go on for so long."""
+
+    private_reader: bool = True
+    """Read WebSocket messages by callback instead of aiohttp's ``receive``: a quarter less CPU,
+    through internals of aiohttp that are checked at start. False uses public API alone."""

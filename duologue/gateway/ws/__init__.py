@@ -1,0 +1,1 @@
+"""WebSocket: the channel (frames), the connection (messages) and the Realtime endpoint."""

@@ -1,0 +1,134 @@
+"""What a client may do to the conversation: create, retrieve, truncate and delete items.
+
+This module must not know turns or responses; it sees items and how much of them was heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from duologue.core.errors import ProtocolError
+from duologue.core.ids import IdMaker
+from duologue.protocol.commands import CreateItem, DeleteItem, RetrieveItem, TruncateItem
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.events import (
+    AudioCommitted,
+    Event,
+    ItemAdded,
+    ItemDeleted,
+    ItemDone,
+    ItemRetrieved,
+    ItemTruncated,
+)
+from duologue.protocol.items import (
+    InputAudio,
+    Item,
+    MessageItem,
+    OutputAudio,
+    without_audio,
+)
+from duologue.sessions.history import Entry, History
+from duologue.sessions.playback import PlaybackLedger
+
+
+class Conversation:
+    """The item commands of one session."""
+
+    def __init__(self, history: History, playback: PlaybackLedger, new_id: IdMaker) -> None:
+        self._history = history
+        self._playback = playback
+        self._new_id = new_id
+
+    def create(self, command: CreateItem) -> tuple[Entry, list[Event]]:
+        """Insert an item.
+
+        Raises:
+            ClientError: The id is taken, the previous item unknown, or the conversation full.
+        """
+        item = without_audio(command.item)
+        if not item.id:
+            item = msgspec.structs.replace(item, id=self._new_id("item"))
+        if item.status != "completed":
+            item = msgspec.structs.replace(item, status="completed")
+        entry = self._history.add(item, command.previous_item_id)
+        return entry, list(self._announce(item))
+
+    def retrieve(self, command: RetrieveItem) -> Event:
+        """Return an item as the session knows it, the assistant's speech as it was heard.
+
+        Raises:
+            ProtocolError: There is no such item.
+        """
+        entry = self._history.get(command.item_id, code=ErrorCode.ITEM_UNKNOWN_RETRIEVE)
+        item = entry.item
+        if entry.spoken is not None and entry.interrupted and isinstance(item, MessageItem):
+            heard = entry.spoken.heard_text()
+            item = msgspec.structs.replace(item, content=(OutputAudio(transcript=heard),))
+        return ItemRetrieved(item=item)
+
+    def delete(self, command: DeleteItem) -> Event:
+        """Remove an item.
+
+        Raises:
+            ProtocolError: There is no such item.
+        """
+        self._history.delete(command.item_id)
+        return ItemDeleted(item_id=command.item_id)
+
+    def truncate(self, command: TruncateItem, now: float) -> Event:
+        """Cut an assistant's speech to what the client says was heard.
+
+        Any whole number from 0 up is accepted: it is clamped to what was sent and to the
+        client's own earlier cuts, since an error here ends the session of some stock clients.
+
+        Raises:
+            ProtocolError: The position is negative, or the item is not the assistant's speech.
+        """
+        if command.audio_end_ms < 0:
+            raise ProtocolError(
+                f"audio_end_ms is {command.audio_end_ms}, the least is 0",
+                code=ErrorCode.INVALID_VALUE,
+                param="audio_end_ms",
+            )
+        entry = self._history.get(command.item_id, code=ErrorCode.ITEM_UNKNOWN_TRUNCATE)
+        if entry.spoken is None:
+            raise ProtocolError(
+                _why_not_speech(entry.item), code=ErrorCode.ITEM_UNKNOWN_TRUNCATE, param="item_id"
+            )
+        if command.content_index != 0:
+            raise ProtocolError(
+                f"content_index is {command.content_index}, the item has only part 0",
+                code=ErrorCode.INVALID_VALUE,
+                param="content_index",
+            )
+        entry.spoken.cut_sample = self._playback.truncate(
+            command.item_id, command.audio_end_ms, now
+        )
+        entry.interrupted = True
+        return ItemTruncated(
+            item_id=command.item_id, content_index=0, audio_end_ms=command.audio_end_ms
+        )
+
+    def commit_speech(self, item_id: str) -> Iterator[Event]:
+        """Add the person's turn; yields its events, with what had to be forgotten for it."""
+        for forgotten in self._history.make_room():
+            yield ItemDeleted(item_id=forgotten)
+        item = MessageItem(id=item_id, role="user", content=(InputAudio(),))
+        yield AudioCommitted(previous_item_id=self._history.last_id, item_id=item_id)
+        self._history.add(item)
+        yield from self._announce(item)
+
+    def _announce(self, item: Item) -> Iterator[Event]:
+        previous = self._history.previous_id(item.id)
+        yield ItemAdded(previous_item_id=previous, item=item)
+        yield ItemDone(previous_item_id=previous, item=item)
+
+
+def _why_not_speech(item: Item) -> str:
+    if not isinstance(item, MessageItem):
+        return f"item '{item.id}' is a tool call or its output: it has no audio to truncate"
+    if item.role != "assistant":
+        return f"item '{item.id}' is a {item.role} message: only the assistant's speech can be cut"
+    return f"item '{item.id}' is text: only speech can be truncated"

@@ -1,0 +1,210 @@
+"""The dialogue: the plugin's side of the conversation, from a request for an answer to its end.
+
+Joins the plugin with the responses it speaks in, and keeps the lanes of their engine work. This
+module must not know why an answer is wanted or stopped, nor the commands of the wire.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from duologue.core.audio import samples_to_ms
+from duologue.core.errors import ClientError, LimitExceeded, PluginError, ProtocolError
+from duologue.core.ids import IdMaker
+from duologue.duplex_plugins.contract import (
+    BeginResponse,
+    EndResponse,
+    Interrupted,
+    ItemView,
+    PluginInput,
+    ResponseRequested,
+    SayAudio,
+    SayText,
+)
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.events import ItemTruncated
+from duologue.protocol.items import Item, ItemReference, MessageItem
+from duologue.protocol.response_config import ResponseConfig
+from duologue.sessions.history import Entry, History, view_of
+from duologue.sessions.output_buffer import OutputOverflow
+from duologue.sessions.plugin_config import plugin_config
+from duologue.sessions.plugin_host import PluginHost, PluginSpeech
+from duologue.sessions.response import Response, ResponseState
+from duologue.sessions.speaking import Speaking
+from duologue.sessions.streams import Streams
+
+TURN_DETECTED = "turn_detected"
+CLIENT_CANCELLED = "client_cancelled"
+
+
+class Dialogue:
+    """The assistant of one session."""
+
+    def __init__(
+        self,
+        host: PluginHost,
+        speaking: Speaking,
+        history: History,
+        streams: Streams,
+        new_id: IdMaker,
+        max_out_of_band: int,
+    ) -> None:
+        self.own_config: ResponseConfig | None = None
+        """What a response has that the model begins by itself; set by the session."""
+        self._host = host
+        self._speaking = speaking
+        self._history = history
+        self._streams = streams
+        self._new_id = new_id
+        self._max_out_of_band = max_out_of_band
+
+    def tell(self, item: PluginInput, now: float) -> None:
+        """Give the plugin one input and act on what it says."""
+        waiting: deque[PluginInput] = deque((item,))
+        while waiting:
+            for speech in self._host.step(waiting.popleft()):
+                answer = self._act(speech, now)
+                if answer is not None:
+                    waiting.append(answer)
+                    if isinstance(answer, Interrupted):
+                        # The rest of this step was about a response that has just failed.
+                        break
+
+    def request(self, config: ResponseConfig, now: float) -> None:
+        """Begin a response.
+
+        Raises:
+            ProtocolError: The conversation has an active response, or an input is unknown.
+            LimitExceeded: Too many out-of-band responses run.
+        """
+        out_of_band = config.conversation == "none"
+        active = self._speaking.active
+        if out_of_band:
+            running = sum(1 for response in self._speaking.all() if response.out_of_band)
+            if running >= self._max_out_of_band:
+                raise LimitExceeded(
+                    f"{running} out-of-band responses run, the limit is {self._max_out_of_band}",
+                    param="response.conversation",
+                )
+        elif active is not None:
+            raise ProtocolError(
+                f"Conversation already has an active response: {active.id}. "
+                "Wait for response.done, or cancel it first.",
+                code=ErrorCode.RESPONSE_ACTIVE,
+            )
+        view = self._view(config)
+        self.tell(self._begin(config, view, now), now)
+
+    def interrupt(self, now: float) -> None:
+        """The person has the floor: stop the answer, and what is still being played of others."""
+        active = self._speaking.active
+        if active is not None:
+            self.stop(active, "cancelled", TURN_DETECTED, now)
+        for item_id, heard in self._speaking.silence(now):
+            if item_id in self._history:
+                self._cut(self._history.get(item_id), heard)
+
+    def stop(self, response: Response, status: str, reason: str, now: float) -> None:
+        """End a response before it is all said, cancel its work, and tell the plugin."""
+        heard = self._speaking.stop(response, status, reason, now)
+        self._streams.cancel_lane(response.lane)
+        self._streams.epochs.close(response.lane)
+        if response.item_id in self._history:
+            entry = self._history.get(response.item_id)
+            entry.interrupted = True
+            if reason == TURN_DETECTED:
+                self._cut(entry, heard)
+        text = response.spoken.heard_text() if response.audio else "".join(response.delivered_text)
+        self.tell(Interrupted(response.id, text), now)
+
+    def fail_silent(self, timeout_s: float, now: float) -> None:
+        """Fail responses from which nothing has come for too long, though nothing waits."""
+        for response in self._speaking.all():
+            if self._is_silent(response) and now - response.progress_at >= timeout_s:
+                self.stop(response, "failed", ErrorCode.STAGE_TIMEOUT, now)
+
+    def silent_since(self) -> float | None:
+        """When the response that is silent for longest last produced something."""
+        return min(
+            (r.progress_at for r in self._speaking.all() if self._is_silent(r)), default=None
+        )
+
+    def settle(self) -> None:
+        """Grant credit for what was sent, and close the lanes of what has ended."""
+        for response_id, samples in self._speaking.take_sent().items():
+            response = self._speaking.get(response_id)
+            if response is not None:
+                granted_ms = samples_to_ms(samples, self._speaking.rate_hz)
+                for stream in self._streams.of_lane(response.lane):
+                    if stream.speaks and granted_ms:
+                        self._streams.grant(stream, granted_ms)
+        for response in self._speaking.take_ended():
+            self._streams.cancel_lane(response.lane)
+            self._streams.epochs.close(response.lane)
+
+    def _begin(
+        self, config: ResponseConfig, view: tuple[ItemView, ...], now: float
+    ) -> ResponseRequested:
+        response = self._speaking.begin(self._new_id("resp"), config, now)
+        self._streams.epochs.open(response.lane)
+        return ResponseRequested(response.id, view, plugin_config(config, self._host.capabilities))
+
+    def _act(self, speech: PluginSpeech, now: float) -> ResponseRequested | Interrupted | None:
+        if isinstance(speech, BeginResponse):
+            if self._speaking.active is not None or self.own_config is None:
+                return None
+            return self._begin(self.own_config, self._history.view(), now)
+        response = self._speaking.get(speech.response_id)
+        if response is None or response.state is ResponseState.DRAINING:
+            raise PluginError(f"the plugin speaks in '{speech.response_id}', which is over")
+        try:
+            match speech:
+                case SayAudio(pcm=pcm, marks=marks):
+                    self._speaking.say_audio(response, pcm, marks, now)
+                case SayText(text=text):
+                    self._speaking.say_text(response, text, now)
+                case EndResponse(outcome=outcome, reason=reason, usage=usage):
+                    self._streams.cancel_lane(response.lane)
+                    self._speaking.generated(response, outcome.value, reason, usage)
+        except OutputOverflow:
+            self._speaking.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
+            self._streams.cancel_lane(response.lane)
+            self._streams.epochs.close(response.lane)
+            return Interrupted(response.id, response.spoken.heard_text())
+        return None
+
+    def _cut(self, entry: Entry, heard_samples: int) -> None:
+        """Note what was heard of an item; the client may know better and say so."""
+        entry.interrupted = True
+        if entry.spoken is None or heard_samples >= entry.spoken.samples:
+            return
+        entry.spoken.cut_sample = heard_samples
+        self._speaking.buffer.put(
+            ItemTruncated(
+                item_id=entry.item.id,
+                content_index=0,
+                audio_end_ms=samples_to_ms(heard_samples, self._speaking.rate_hz),
+            )
+        )
+
+    def _is_silent(self, response: Response) -> bool:
+        return response.state is not ResponseState.DRAINING and self._speaking.buffer.is_empty(
+            response.id
+        )
+
+    def _view(self, config: ResponseConfig) -> tuple[ItemView, ...]:
+        if config.input is None:
+            return self._history.view()
+        views = (view_of(self._entry(item)) for item in config.input)
+        return tuple(view for view in views if view is not None)
+
+    def _entry(self, item: Item | ItemReference) -> Entry:
+        if isinstance(item, ItemReference):
+            return self._history.get(item.id, code=ErrorCode.ITEM_UNKNOWN_REFERENCE)
+        if isinstance(item, MessageItem):
+            return Entry(item)
+        raise ClientError(
+            "tool calls cannot be the input of a response here",
+            code=ErrorCode.UNSUPPORTED,
+            param="response.input",
+        )

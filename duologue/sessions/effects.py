@@ -1,0 +1,55 @@
+"""What a session machine wants done outside itself. The shell performs these in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from duologue.engines.payloads import Payload
+from duologue.engines.ports import Request
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitRequest:
+    """Start work in the engine."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class AppendInput:
+    """Add input to a running stream."""
+
+    request_id: str
+    payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class FinishInput:
+    """No further input follows for a stream."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    """Stop a request."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrantCredit:
+    """Let a request produce more."""
+
+    request_id: str
+    credit: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndSession:
+    """The session is over; ``reason`` is an error code or ``closed``."""
+
+    reason: str
+
+
+Effect = SubmitRequest | AppendInput | FinishInput | CancelRequest | GrantCredit | EndSession

@@ -1,0 +1,216 @@
+"""The conversation: items in order, and of the assistant's speech only what was heard.
+
+Transcript events stay what was sent; history and the next prompt hold what the person heard.
+This module must not know how heard positions come about or what a prompt looks like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from duologue.core.errors import LimitExceeded, ProtocolError
+from duologue.duplex_plugins.contract import ItemView
+from duologue.engines.payloads import SpeechMark
+from duologue.protocol.items import (
+    FunctionCallItem,
+    FunctionCallOutputItem,
+    InputAudio,
+    InputText,
+    Item,
+    MessageItem,
+    OutputAudio,
+    OutputText,
+)
+
+ROOT = "root"
+"""The ``previous_item_id`` that means the front."""
+
+
+@dataclass(slots=True)
+class Spoken:
+    """The assistant's speech in an item: its whole text, and how text and samples correspond."""
+
+    text: str = ""
+    marks: list[SpeechMark] = field(default_factory=list)
+    samples: int = 0
+    cut_sample: int | None = None
+
+    def heard_text(self) -> str:
+        """Return the text before the cut; all of it where there is none."""
+        return self.text if self.cut_sample is None else self.text_until(self.cut_sample)
+
+    def text_until(self, sample: int) -> str:
+        """Return the words that had been spoken to their end at ``sample``.
+
+        Between two marks the position is interpolated and rounded down to a whole word.
+        """
+        start_text, start_sample = 0, 0
+        for mark in self.marks:
+            if mark.sample > sample:
+                share = (sample - start_sample) / (mark.sample - start_sample)
+                return self._whole_words(start_text, mark.text_end, share)
+            start_text, start_sample = mark.text_end, mark.sample
+        if start_sample < sample < self.samples:
+            share = (sample - start_sample) / (self.samples - start_sample)
+            return self._whole_words(start_text, len(self.text), share)
+        return self.text[:start_text] if sample < self.samples else self.text
+
+    def _whole_words(self, start: int, end: int, share: float) -> str:
+        reached = start + int((end - start) * share)
+        if reached >= len(self.text) or self.text[reached].isspace():
+            return self.text[:reached].rstrip()
+        last_space = self.text.rfind(" ", start, reached)
+        return self.text[: last_space if last_space > start else start].rstrip()
+
+
+@dataclass(slots=True)
+class Entry:
+    """One item of the conversation, and what the wire does not show of it."""
+
+    item: Item
+    spoken: Spoken | None = None
+    interrupted: bool = False
+
+
+class History:
+    """The items of one session, bounded in number."""
+
+    def __init__(self, max_items: int) -> None:
+        self._max_items = max_items
+        self._entries: list[Entry] = []
+        self._by_id: dict[str, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, item_id: str) -> bool:
+        return item_id in self._by_id
+
+    @property
+    def last_id(self) -> str | None:
+        """The id of the last item; ``None`` where there is none."""
+        return self._entries[-1].item.id if self._entries else None
+
+    def previous_id(self, item_id: str) -> str | None:
+        """The id of the item before this one; ``None`` for the first."""
+        index = self._entries.index(self._by_id[item_id])
+        return self._entries[index - 1].item.id if index else None
+
+    def get(self, item_id: str, *, code: str = "item_not_found") -> Entry:
+        """Return an item.
+
+        Raises:
+            ProtocolError: There is none with this id.
+        """
+        entry = self._by_id.get(item_id)
+        if entry is None:
+            raise ProtocolError(
+                f"the conversation has no item '{item_id[:64]}'", code=code, param="item_id"
+            )
+        return entry
+
+    def add(self, item: Item, previous_item_id: str | None = None) -> Entry:
+        """Insert an item after another one, at the front (``root``), or at the end (``None``).
+
+        Raises:
+            ProtocolError: The id is taken, or the previous item is unknown. Nothing changed.
+            LimitExceeded: The conversation is full. Nothing changed.
+        """
+        if item.id in self._by_id:
+            raise ProtocolError(
+                f"the conversation already has an item '{item.id[:64]}'",
+                code="item_create_duplicate_item_id",
+                param="item.id",
+            )
+        if len(self._entries) >= self._max_items:
+            raise LimitExceeded(
+                f"the conversation has {len(self._entries)} items, which is the limit; "
+                "delete some first",
+                code="conversation_full",
+                param="item",
+            )
+        entry = Entry(item)
+        if previous_item_id is None:
+            self._entries.append(entry)
+        elif previous_item_id == ROOT:
+            self._entries.insert(0, entry)
+        else:
+            after = self._by_id.get(previous_item_id)
+            if after is None:
+                raise ProtocolError(
+                    f"the conversation has no item '{previous_item_id[:64]}' to insert after",
+                    code="item_create_invalid_previous_item_id",
+                    param="previous_item_id",
+                )
+            self._entries.insert(self._entries.index(after) + 1, entry)
+        self._by_id[item.id] = entry
+        return entry
+
+    def make_room(self) -> list[str]:
+        """Forget the oldest items until another one fits; returns their ids."""
+        forgotten: list[str] = []
+        while len(self._entries) >= self._max_items:
+            entry = self._entries.pop(0)
+            del self._by_id[entry.item.id]
+            forgotten.append(entry.item.id)
+        return forgotten
+
+    def delete(self, item_id: str) -> None:
+        """Remove an item.
+
+        Raises:
+            ProtocolError: There is none with this id.
+        """
+        entry = self.get(item_id, code="item_delete_invalid_item_id")
+        self._entries.remove(entry)
+        del self._by_id[item_id]
+
+    def set_user_transcript(self, item_id: str, transcript: str) -> None:
+        """Note what the person said, if the item is still there."""
+        entry = self._by_id.get(item_id)
+        if entry is not None and isinstance(entry.item, MessageItem):
+            content = tuple(
+                InputAudio(transcript=transcript) if isinstance(part, InputAudio) else part
+                for part in entry.item.content
+            )
+            entry.item = msgspec.structs.replace(entry.item, content=content)
+
+    def view(self, ids: frozenset[str] | None = None) -> tuple[ItemView, ...]:
+        """Return the conversation as a prompt should have it.
+
+        Args:
+            ids: Only these items; ``None`` for all.
+        """
+        views = (view_of(entry) for entry in self._entries if ids is None or entry.item.id in ids)
+        return tuple(view for view in views if view is not None)
+
+
+def view_of(entry: Entry) -> ItemView | None:
+    """Return one item as a prompt should have it, or ``None`` where it has no place in one."""
+    item = entry.item
+    if isinstance(item, FunctionCallItem | FunctionCallOutputItem):
+        return None
+    if entry.spoken is not None:
+        text: str | None = entry.spoken.heard_text()
+    else:
+        text = _message_text(item)
+    if item.role == "assistant" and not text:
+        return None
+    return ItemView(id=item.id, role=item.role, text=text, interrupted=entry.interrupted)
+
+
+def _message_text(item: MessageItem) -> str | None:
+    texts: list[str] = []
+    for part in item.content:
+        match part:
+            case InputText(text=text) | OutputText(text=text):
+                texts.append(text)
+            case InputAudio(transcript=None):
+                return None
+            case InputAudio(transcript=transcript) | OutputAudio(transcript=transcript):
+                texts.append(transcript or "")
+            case _:
+                pass
+    return " ".join(text for text in texts if text)

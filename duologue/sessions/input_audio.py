@@ -1,0 +1,109 @@
+"""The input audio buffer: the microphone on the session's sample clock, until it is committed.
+
+Wire bytes of any negotiated format become PCM at one rate here, statefully, so that a format
+change in mid-stream or a sample split between two messages does no harm. This module must not
+know who listens to the audio.
+"""
+
+from __future__ import annotations
+
+from duologue.codecs.decoder import InputDecoder
+from duologue.core.audio import SAMPLE_BYTES, AudioFrame, ms_to_samples, samples_to_ms
+from duologue.core.errors import LimitExceeded
+from duologue.protocol.audio_formats import AudioFormat, format_rate_hz, format_sample_bytes
+
+
+class InputAudio:
+    """Uncommitted audio, bounded.
+
+    Args:
+        rate_hz: Rate of the session's sample clock.
+        capacity_ms: How much may wait for a commit; what does not fit is refused whole.
+        retain: Keep audio for a commit. Not where the model decides about turns by itself.
+    """
+
+    def __init__(
+        self, audio_format: AudioFormat, rate_hz: int, capacity_ms: int, *, retain: bool = True
+    ) -> None:
+        self.rate_hz = rate_hz
+        self.retain = retain
+        self.next_sample = 0
+        self._capacity_bytes = ms_to_samples(capacity_ms, rate_hz) * SAMPLE_BYTES
+        self._start_sample = 0
+        self._pcm = bytearray()
+        self._format = audio_format
+        self._decoder = InputDecoder(audio_format, rate_hz)
+
+    @property
+    def start_sample(self) -> int:
+        """Where the uncommitted audio begins."""
+        return self._start_sample
+
+    @property
+    def held_ms(self) -> int:
+        """Length of the uncommitted audio."""
+        return samples_to_ms(len(self._pcm) // SAMPLE_BYTES, self.rate_hz)
+
+    @property
+    def held_bytes(self) -> int:
+        """Size of the uncommitted audio."""
+        return len(self._pcm)
+
+    @property
+    def dropped_bytes(self) -> int:
+        """Bytes of split samples that were never completed."""
+        return self._decoder.dropped_bytes
+
+    def set_format(self, audio_format: AudioFormat) -> None:
+        """Read what comes from now on in another format."""
+        if audio_format != self._format:
+            self._format = audio_format
+            self._decoder = InputDecoder(audio_format, self.rate_hz)
+
+    def append(self, wire: bytes) -> AudioFrame | None:
+        """Take audio in the negotiated format; returns it as a frame, if it makes a sample.
+
+        Raises:
+            LimitExceeded: It does not fit; the buffer is as before.
+        """
+        # A resampler cannot be rewound, so room is judged before decoding.
+        if self.retain:
+            seconds = len(wire) / format_sample_bytes(self._format) / format_rate_hz(self._format)
+            room = (ms_to_samples(seconds * 1000, self.rate_hz) + 1) * SAMPLE_BYTES
+            if len(self._pcm) + room > self._capacity_bytes:
+                limit_ms = samples_to_ms(self._capacity_bytes // SAMPLE_BYTES, self.rate_hz)
+                raise LimitExceeded(
+                    f"the buffer holds {self.held_ms} ms of audio and {round(seconds * 1000)} ms "
+                    f"more do not fit: the limit is {limit_ms} ms. Commit or clear it first.",
+                    code="input_audio_buffer_full",
+                    param="audio",
+                )
+        pcm = self._decoder.decode(wire)
+        if not pcm:
+            return None
+        frame = AudioFrame(pcm, self.rate_hz, self.next_sample)
+        self.next_sample = frame.end_sample
+        if self.retain:
+            self._pcm += pcm
+        else:
+            self._start_sample = self.next_sample
+        return frame
+
+    def read(self, start_sample: int, end_sample: int | None = None) -> AudioFrame:
+        """Return buffered audio from ``start_sample`` on, as far as it is still there."""
+        start = max(start_sample, self._start_sample)
+        end = self.next_sample if end_sample is None else min(end_sample, self.next_sample)
+        offset = (start - self._start_sample) * SAMPLE_BYTES
+        size = max(0, end - start) * SAMPLE_BYTES
+        return AudioFrame(bytes(self._pcm[offset : offset + size]), self.rate_hz, start)
+
+    def drop_before(self, sample: int) -> None:
+        """Forget audio before ``sample``: it was committed, or is silence nobody will ask for."""
+        sample = min(sample, self.next_sample)
+        if sample > self._start_sample:
+            del self._pcm[: (sample - self._start_sample) * SAMPLE_BYTES]
+            self._start_sample = sample
+
+    def end_utterance(self) -> None:
+        """Forget half a sample, so that it cannot shift what comes next."""
+        self._decoder.drop_dangling()

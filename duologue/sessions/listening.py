@@ -1,0 +1,286 @@
+"""Listening: from the microphone to turns and transcripts.
+
+Owns the input audio, the person's floor, and the detector and recogniser streams of the input
+lane. This module must not know responses: whether a turn interrupts one is decided elsewhere,
+which then calls ``confirm`` or ``abandon``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from duologue.core.audio import AudioFrame, ms_to_samples, samples_to_ms
+from duologue.core.errors import ProtocolError
+from duologue.core.ids import IdMaker
+from duologue.engines.payloads import AudioChunk, EndOfTurn, Transcript, VoiceActivity
+from duologue.protocol.limits import MIN_COMMIT_MS
+from duologue.protocol.session_config import SemanticVad, ServerVad, SessionConfig
+from duologue.sessions.floor import FloorEvent, FloorPolicy, FloorState, UserFloor
+from duologue.sessions.input_audio import InputAudio
+from duologue.sessions.settings import ListeningSettings
+from duologue.sessions.streams import Owner, Streams
+from duologue.sessions.transcription import Transcriber, TranscriptReady
+
+KEPT_SILENCE_MS = 1000
+"""While nobody speaks, so much audio is kept besides the prefix padding: detectors answer late."""
+
+END_OF_TURN_AUDIO_MS = 8000
+"""The end-of-turn model looks at no more than this."""
+
+REOPEN_AFTER_MS = 2000
+"""A detector that failed is tried again after so much audio, not at every frame."""
+
+SEMANTIC_POLICIES: dict[str, tuple[float, int]] = {
+    "high": (0.35, 700),
+    "auto": (0.5, 1200),
+    "medium": (0.5, 1200),
+    "low": (0.7, 2500),
+}
+"""By eagerness: the probability that ends a turn, and the silence that ends it anyway (ms)."""
+
+
+@dataclass(slots=True)
+class PersonTurn:
+    """The turn that is going on.
+
+    Args:
+        confirmed: Clients and plugin know of it; before that it may still be a cough.
+        retried: A lost recogniser was replaced once already.
+    """
+
+    item_id: str
+    start_sample: int
+    confirmed: bool = False
+    retried: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """A committed turn: its audio span, and its transcript where that is known already."""
+
+    item_id: str
+    start_sample: int
+    end_sample: int
+    transcript: TranscriptReady | None
+    transcribing: bool
+
+
+class Listening:
+    """Everything about hearing the person, for one session.
+
+    Args:
+        transcribe_always: The plugin reads transcripts, whether or not the client does.
+        retain: Keep audio for commits.
+        rate_hz: Rate of the session's sample clock.
+    """
+
+    def __init__(
+        self,
+        settings: ListeningSettings,
+        config: SessionConfig,
+        streams: Streams,
+        new_id: IdMaker,
+        *,
+        rate_hz: int,
+        capacity_ms: int,
+        retain: bool,
+        transcribe_always: bool,
+    ) -> None:
+        self.audio = InputAudio(config.input_format, rate_hz, capacity_ms, retain=retain)
+        self.floor = UserFloor(FloorPolicy(), rate_hz)
+        self.turn: PersonTurn | None = None
+        self._settings = settings
+        self._streams = streams
+        self._new_id = new_id
+        self._rate_hz = rate_hz
+        self._transcribe_always = transcribe_always
+        self._detecting = False
+        self._reopen_at = 0
+        self._kept_silence = 0
+        self._transcriber = Transcriber(streams, settings.asr or "", rate_hz, settings.partial_ms)
+        self.configure(config)
+
+    @property
+    def detecting(self) -> bool:
+        """Turns are found by a detector, not committed by hand."""
+        return self._detecting
+
+    @property
+    def speech_ms(self) -> int:
+        """Speech in the current turn so far, without pauses."""
+        return samples_to_ms(self.floor.voiced_samples, self._rate_hz)
+
+    def configure(self, config: SessionConfig) -> None:
+        """Use another configuration from the next frame on."""
+        self.audio.set_format(config.input_format)
+        detection = config.turn_detection
+        self._transcribing = self._settings.asr is not None and (
+            self._transcribe_always or config.transcription is not None
+        )
+        was_detecting, self._detecting = self._detecting, detection is not None
+        if detection is not None:
+            policy = self._floor_policy(detection)
+            self.floor.set_policy(policy)
+            self._kept_silence = ms_to_samples(policy.prefix_ms + KEPT_SILENCE_MS, self._rate_hz)
+        elif was_detecting:
+            self._streams.cancel(Owner.DETECTOR, "")
+            self.abandon()
+
+    def append(self, wire: bytes) -> AudioFrame | None:
+        """Take audio from the client and hand it to whoever listens.
+
+        Raises:
+            LimitExceeded: The buffer is full; nothing changed.
+        """
+        frame = self.audio.append(wire)
+        if frame is None:
+            return None
+        if self._detecting:
+            self._detect(frame)
+            heard = self._streams.find(Owner.DETECTOR, "") is not None
+            if heard and self.turn is None and self.floor.state is FloorState.SILENT:
+                self.audio.drop_before(frame.end_sample - self._kept_silence)
+        if self.turn is not None and self.turn.confirmed:
+            self._transcriber.append(self.turn.item_id, frame)
+        return frame
+
+    def on_activity(self, activity: VoiceActivity) -> Sequence[FloorEvent]:
+        """Take a detector window."""
+        return self.floor.on_window(activity.probability, activity.end_sample)
+
+    def on_end_of_turn(self, judged: EndOfTurn) -> Sequence[FloorEvent]:
+        """Take the end-of-turn model's answer."""
+        return self.floor.on_end_of_turn(judged.probability)
+
+    def on_transcript(self, item_id: str, transcript: Transcript) -> TranscriptReady | None:
+        """Take an answer of the recogniser."""
+        return self._transcriber.on_transcript(item_id, transcript)
+
+    def begin(self, start_sample: int) -> PersonTurn:
+        """A turn may have begun; nobody is told before ``confirm``."""
+        self.turn = PersonTurn(self._new_id("item"), max(start_sample, self.audio.start_sample))
+        return self.turn
+
+    def confirm(self, turn: PersonTurn) -> None:
+        """It is a turn: the recogniser gets it from its start."""
+        turn.confirmed = True
+        if self._transcribing:
+            self._transcriber.begin(turn.item_id, self.audio.read(turn.start_sample))
+
+    def pause(self, end_sample: int) -> None:
+        """The turn may be over: have it transcribed on speculation."""
+        if self.turn is not None and self.turn.confirmed:
+            self._transcriber.pause(self.turn.item_id, end_sample)
+
+    def resume(self) -> None:
+        """The turn goes on."""
+        if self.turn is not None and self.turn.confirmed:
+            self._transcriber.resume(self.turn.item_id)
+
+    def ask_end_of_turn(self, sample: int) -> None:
+        """Have the end-of-turn model judge the turn up to ``sample``."""
+        if self.turn is None or self._settings.end_of_turn is None:
+            return
+        earliest = sample - ms_to_samples(END_OF_TURN_AUDIO_MS, self._rate_hz)
+        audio = self.audio.read(max(self.turn.start_sample, earliest), sample)
+        self._streams.open(
+            Owner.END_OF_TURN,
+            "",
+            self._settings.end_of_turn,
+            first=AudioChunk(audio.pcm, audio.rate_hz, audio.start_sample),
+        )
+
+    def commit(self, end_sample: int) -> Utterance:
+        """Close the current turn at ``end_sample`` (a turn that the floor has ended)."""
+        assert self.turn is not None
+        turn, self.turn = self.turn, None
+        self._streams.cancel(Owner.END_OF_TURN, "")
+        if self._transcribing and turn.item_id not in self._transcriber:
+            self._transcriber.begin(turn.item_id, self.audio.read(turn.start_sample, end_sample))
+        transcript = self._transcriber.commit(turn.item_id, end_sample)
+        self.audio.drop_before(end_sample)
+        self.audio.end_utterance()
+        return Utterance(
+            turn.item_id, turn.start_sample, end_sample, transcript, self._transcribing
+        )
+
+    def commit_all(self) -> Utterance:
+        """Close a turn by hand: all audio that is buffered.
+
+        Raises:
+            ProtocolError: There is less than ``MIN_COMMIT_MS`` of it; it stays buffered.
+        """
+        if self.audio.held_ms < MIN_COMMIT_MS:
+            raise ProtocolError(
+                f"the buffer holds {self.audio.held_ms} ms of audio, "
+                f"a commit needs at least {MIN_COMMIT_MS} ms",
+                code="input_audio_buffer_commit_empty",
+            )
+        turn = self.turn or self.begin(self.audio.start_sample)
+        if not turn.confirmed:
+            self.confirm(turn)
+        self.floor.abandon()
+        return self.commit(self.audio.next_sample)
+
+    def abandon(self) -> None:
+        """The current turn is none: a cough, or the client cleared the buffer."""
+        if self.turn is not None:
+            self._transcriber.drop(self.turn.item_id)
+            self.turn = None
+        self._streams.cancel(Owner.END_OF_TURN, "")
+        self.floor.abandon()
+
+    def clear(self) -> None:
+        """Forget all uncommitted audio."""
+        self.abandon()
+        self.audio.end_utterance()
+        self.audio.drop_before(self.audio.next_sample)
+
+    def recogniser_ended(self, item_id: str) -> bool:
+        """A recogniser stream ended early; tells whether a committed turn stays without text.
+
+        The turn that is going on is given to another recogniser, once.
+        """
+        if self._transcriber.failed(item_id):
+            return True
+        turn = self.turn
+        if turn is not None and turn.item_id == item_id and turn.confirmed and not turn.retried:
+            turn.retried = True
+            self._transcriber.begin(item_id, self.audio.read(turn.start_sample))
+        return False
+
+    def detector_failed(self) -> None:
+        """The detector's stream ended early: try another one after a while."""
+        self._reopen_at = self.audio.next_sample + ms_to_samples(REOPEN_AFTER_MS, self._rate_hz)
+
+    def _detect(self, frame: AudioFrame) -> None:
+        stream = self._streams.find(Owner.DETECTOR, "")
+        if stream is None:
+            if frame.start_sample < self._reopen_at or self._settings.vad is None:
+                return
+            stream = self._streams.open(Owner.DETECTOR, "", self._settings.vad, more_input=True)
+        self._streams.append(stream, AudioChunk(frame.pcm, frame.rate_hz, frame.start_sample))
+
+    def _floor_policy(self, detection: ServerVad | SemanticVad) -> FloorPolicy:
+        settings = self._settings
+        if isinstance(detection, ServerVad):
+            return FloorPolicy(
+                threshold=detection.threshold,
+                release=max(0.05, detection.threshold - 0.15),
+                onset_ms=settings.onset_ms,
+                pause_ms=min(settings.pause_ms, detection.silence_duration_ms),
+                silence_ms=detection.silence_duration_ms,
+                prefix_ms=detection.prefix_padding_ms,
+                max_turn_ms=settings.max_turn_ms,
+            )
+        end_threshold, silence_ms = SEMANTIC_POLICIES[detection.eagerness]
+        return FloorPolicy(
+            onset_ms=settings.onset_ms,
+            pause_ms=settings.pause_ms,
+            silence_ms=silence_ms,
+            check_ms=settings.check_ms,
+            earliest_ms=settings.earliest_ms,
+            end_threshold=end_threshold,
+            max_turn_ms=settings.max_turn_ms,
+        )

@@ -1,0 +1,202 @@
+"""The session manager: opens sessions within the limit, finds them, and ends them all at last.
+
+This module must not know connections or what happens in a session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from duologue.core.clock import Clock
+from duologue.core.errors import CapacityError
+from duologue.core.ids import IdMaker
+from duologue.core.wheel import TimerWheel
+from duologue.duplex_plugins.contract import DuplexPlugin
+from duologue.engines.ports import EnginePort
+from duologue.protocol.commands import Command
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.events import Event
+from duologue.protocol.session_config import SemanticVad, ServerVad, SessionConfig
+from duologue.sessions.machine import SessionMachine
+from duologue.sessions.observer import SessionObserver
+from duologue.sessions.session import Session
+from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.telemetry import FlightRecorder, Kinds, Metrics, get_logger
+
+RETRY_AFTER_S = 5.0
+RECORDED_ENTRIES = 2048
+"""About half a minute of a busy call; 32 KB at most, less for a quiet one."""
+
+
+class SessionManager:
+    """All sessions of this process.
+
+    Args:
+        plugins: By the name of the model that clients ask for; the first is the default.
+        settings: Limits and manners of sessions.
+    """
+
+    def __init__(
+        self,
+        engine: EnginePort,
+        plugins: Mapping[str, DuplexPlugin],
+        settings: SessionSettings,
+        *,
+        clock: Clock,
+        wheel: TimerWheel,
+        new_id: IdMaker,
+        metrics: Metrics,
+        kinds: Kinds,
+    ) -> None:
+        self.accepting = True
+        self._engine = engine
+        self._plugins = plugins
+        self._settings = settings
+        self._clock = clock
+        self._wheel = wheel
+        self._new_id = new_id
+        self._metrics = metrics
+        self._kinds = kinds
+        self._log = get_logger("sessions")
+        self._sessions: dict[str, Session] = {}
+        self._empty = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models that clients can ask for."""
+        return list(self._plugins)
+
+    def get(self, session_id: str) -> Session | None:
+        """Return an open session."""
+        return self._sessions.get(session_id)
+
+    def check_room(self) -> None:
+        """Refuse before the upgrade what ``open`` would refuse after it.
+
+        Raises:
+            CapacityError: The limit of sessions is reached, or the server is going down.
+        """
+        if not self.accepting:
+            raise CapacityError(
+                "the server is shutting down",
+                code=ErrorCode.SHUTTING_DOWN,
+                retry_after_s=RETRY_AFTER_S,
+            )
+        limit = self._settings.max_sessions
+        if len(self._sessions) >= limit:
+            raise CapacityError(
+                f"{len(self._sessions)} sessions are open, the limit is {limit}",
+                retry_after_s=RETRY_AFTER_S,
+            )
+
+    def open(self, model: str | None) -> Session:
+        """Open a session.
+
+        Args:
+            model: What the client asked for. A name that is not ours means the default model:
+                stock clients send the names of their vendor's models.
+
+        Raises:
+            CapacityError: There is no room, see ``check_room``.
+        """
+        self.check_room()
+        default = next(iter(self._plugins))
+        plugin = self._plugins.get(model or default, self._plugins[default])
+        session_id = self._new_id("sess")
+        now = self._clock.now()
+        settings, detectors = self._settings, self._detectors()
+        machine = SessionMachine(
+            session_id,
+            model or default,
+            plugin,
+            default_config(detectors),
+            settings.model_copy(update={"listening": self._available(settings.listening)}),
+            detectors=detectors,
+            new_id=self._new_id,
+            now=now,
+            wall_time=self._clock.wall_time(),
+        )
+        observer = SessionObserver(
+            self._log.bind(session_id=session_id),
+            FlightRecorder(self._kinds, capacity=RECORDED_ENTRIES, now=now),
+            self._metrics.sessions_active,
+            self._metrics.session_closed,
+        )
+        session = Session(
+            machine,
+            self._engine,
+            self._clock,
+            self._wheel,
+            observer,
+            settings.mailbox_size,
+            self._closed,
+        )
+        self._sessions[session_id] = session
+        observer.opened(model or default)
+        session.start()
+        return session
+
+    def close_all(self, reason: str) -> None:
+        """Accept no more sessions, and end those that are open."""
+        self.accepting = False
+        for session in list(self._sessions.values()):
+            session.close(reason)
+
+    async def wait_empty(self, timeout_s: float) -> None:
+        """Wait until no session is open, for ``timeout_s`` at most."""
+        if self._sessions and timeout_s > 0:
+            self._empty.clear()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._empty.wait()
+            except TimeoutError:
+                self._log.info("drain_timed_out", sessions=len(self._sessions))
+
+    def _closed(self, session: Session, _reason: str) -> None:
+        del self._sessions[session.id]
+        if not self._sessions:
+            self._empty.set()
+
+    def _available(self, listening: ListeningSettings) -> ListeningSettings:
+        """Leave out what the engine has no pipeline for."""
+
+        def present(name: str | None) -> str | None:
+            return name if name is not None and self._engine.has_pipeline(name) else None
+
+        return listening.model_copy(
+            update={
+                "vad": present(listening.vad),
+                "end_of_turn": present(listening.end_of_turn),
+                "asr": present(listening.asr),
+            }
+        )
+
+    def _detectors(self) -> frozenset[str]:
+        available = self._available(self._settings.listening)
+        if available.vad is None:
+            return frozenset()
+        if available.end_of_turn is None:
+            return frozenset({"server_vad"})
+        return frozenset({"server_vad", "semantic_vad"})
+
+
+def default_config(detectors: frozenset[str]) -> SessionConfig:
+    """Return what is in force before the client says anything."""
+    if "semantic_vad" in detectors:
+        return SessionConfig(turn_detection=SemanticVad())
+    if "server_vad" in detectors:
+        return SessionConfig(turn_detection=ServerVad())
+    return SessionConfig(turn_detection=None)
+
+
+def recorded_kinds() -> Kinds:
+    """Return the types that flight recorders note: commands and payloads in, events out."""
+    return Kinds(inputs=_members(Command), effects=_members(Event))
+
+
+def _members(union: object) -> tuple[type, ...]:
+    return tuple(getattr(union, "__args__", ()))

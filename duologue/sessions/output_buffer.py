@@ -1,0 +1,281 @@
+"""What the session has to say and has not handed to a connection yet.
+
+Two kinds of queue: one for events that never wait, and one per response, in which speech is
+held back to the pace of playback and everything behind it waits too. All of it is bounded, in
+milliseconds, bytes and events. This module must not know what a response is, or the time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from duologue.core.audio import SAMPLE_BYTES, samples_to_ms
+from duologue.core.errors import LimitExceeded
+from duologue.protocol.delivery import Delivery
+from duologue.protocol.events import Event
+from duologue.protocol.response_events import AudioTranscriptDelta, TextDelta
+
+EVENT_BYTES = 256
+"""What an event is booked at besides its text: struct, strings and queue slot, rounded up."""
+
+
+class OutputOverflow(LimitExceeded):
+    """The buffer is full; nothing was added. Fails the response that did not fit."""
+
+    default_code = "output_overflow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputLimits:
+    """How much may wait.
+
+    Args:
+        audio_ms: Speech of one response.
+        held_bytes: Everything together.
+        events: Events together. The end of a response always fits: only open ones have one.
+    """
+
+    audio_ms: int = 30_000
+    held_bytes: int = 4 << 20
+    events: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Samples of a response that may go out now, s16le mono at the model's rate."""
+
+    response_id: str
+    pcm: bytes
+
+
+@dataclass(slots=True)
+class _SpeechRun:
+    """Speech without an event in between; merged on insert."""
+
+    chunks: deque[bytes] = field(default_factory=deque)
+    size: int = 0
+
+    def append(self, pcm: bytes) -> None:
+        self.chunks.append(pcm)
+        self.size += len(pcm)
+
+    def take(self, size: int) -> bytes:
+        """Remove ``size`` bytes, or all there are, from the front."""
+        parts: list[bytes] = []
+        wanted = min(size, self.size)
+        self.size -= wanted
+        while wanted > 0:
+            chunk = self.chunks.popleft()
+            if len(chunk) > wanted:
+                self.chunks.appendleft(chunk[wanted:])
+                chunk = chunk[:wanted]
+            parts.append(chunk)
+            wanted -= len(chunk)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+_Entry = Event | _SpeechRun
+
+
+@dataclass(slots=True)
+class _ResponseQueue:
+    entries: deque[_Entry] = field(default_factory=deque)
+    speech_bytes: int = 0
+
+
+class OutputBuffer:
+    """Ordered, bounded output of one session."""
+
+    def __init__(self, limits: OutputLimits, rate_hz: int) -> None:
+        self.held_bytes = 0
+        self.held_events = 0
+        self.dropped_events = 0
+        self._limits = limits
+        self._rate_hz = rate_hz
+        self._control: deque[Event] = deque()
+        self._responses: dict[str, _ResponseQueue] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._control) or any(q.entries for q in self._responses.values())
+
+    def put(self, event: Event) -> None:
+        """Add an event that waits for nothing.
+
+        Raises:
+            OutputOverflow: Too many events wait, and this one may not be dropped.
+        """
+        if self._admit(event, always=False):
+            self._control.append(event)
+
+    def open(self, response_id: str) -> None:
+        """Give a response a queue of its own."""
+        self._responses[response_id] = _ResponseQueue()
+
+    def put_response(self, response_id: str, event: Event, *, last: bool = False) -> None:
+        """Add an event of a response, behind all its speech so far.
+
+        Args:
+            last: The event belongs to the end of the response and is never refused.
+
+        Raises:
+            OutputOverflow: Too many events or bytes wait.
+        """
+        if self._admit(event, always=last):
+            self._responses[response_id].entries.append(event)
+
+    def put_speech(self, response_id: str, pcm: bytes) -> None:
+        """Add speech of a response.
+
+        Raises:
+            OutputOverflow: Too much speech or too many bytes wait.
+        """
+        queue = self._responses[response_id]
+        held_ms = samples_to_ms((queue.speech_bytes + len(pcm)) // SAMPLE_BYTES, self._rate_hz)
+        if held_ms > self._limits.audio_ms:
+            raise OutputOverflow(
+                f"{held_ms} ms of speech would wait, the limit is {self._limits.audio_ms} ms"
+            )
+        self._check_bytes(len(pcm))
+        entries = queue.entries
+        if entries and isinstance(entries[-1], _SpeechRun):
+            entries[-1].append(pcm)
+        else:
+            run = _SpeechRun()
+            run.append(pcm)
+            entries.append(run)
+        queue.speech_bytes += len(pcm)
+        self.held_bytes += len(pcm)
+
+    def speech_ms(self, response_id: str) -> int:
+        """Speech of a response that waits."""
+        queue = self._responses.get(response_id)
+        samples = 0 if queue is None else queue.speech_bytes // SAMPLE_BYTES
+        return samples_to_ms(samples, self._rate_hz)
+
+    def is_empty(self, response_id: str) -> bool:
+        """Tell whether nothing of a response waits."""
+        queue = self._responses.get(response_id)
+        return queue is None or not queue.entries
+
+    def has_event(self) -> bool:
+        """Tell whether an event is next somewhere, so that nothing holds it back."""
+        if self._control:
+            return True
+        return any(
+            q.entries and not isinstance(q.entries[0], _SpeechRun) for q in self._responses.values()
+        )
+
+    def has_speech(self) -> bool:
+        """Tell whether speech waits."""
+        return any(q.speech_bytes for q in self._responses.values())
+
+    def clear(self, response_id: str) -> None:
+        """Drop what an interruption takes back: speech, and text that was not delivered."""
+        queue = self._responses.get(response_id)
+        if queue is None:
+            return
+        kept: deque[_Entry] = deque()
+        for entry in queue.entries:
+            if isinstance(entry, _SpeechRun):
+                self.held_bytes -= entry.size
+            elif entry.delivery is Delivery.CLEARABLE:
+                self._release(entry)
+            else:
+                kept.append(entry)
+        queue.entries = kept
+        queue.speech_bytes = 0
+
+    def close(self, response_id: str) -> None:
+        """Let what is left of a response go out without waiting, and forget its queue."""
+        queue = self._responses.pop(response_id, None)
+        if queue is not None:
+            for entry in queue.entries:
+                assert not isinstance(entry, _SpeechRun), (
+                    "a response is cleared before it is closed"
+                )
+                self._control.append(entry)
+
+    def clear_all(self) -> None:
+        """Drop everything: nobody will read it."""
+        self._control.clear()
+        self._responses.clear()
+        self.held_bytes = self.held_events = 0
+
+    def take_event(self) -> Event | None:
+        """Remove the next event that waits for no speech."""
+        if self._control:
+            event = self._control.popleft()
+            self._release(event)
+            return event
+        for queue in self._responses.values():
+            if queue.entries and not isinstance(head := queue.entries[0], _SpeechRun):
+                queue.entries.popleft()
+                self._release(head)
+                return head
+        return None
+
+    def take_speech(self, max_samples: int, min_samples: int) -> Speech | None:
+        """Remove up to ``max_samples`` of the speech that is next.
+
+        Less than ``min_samples`` is left where more may still be merged onto it.
+        """
+        for response_id, queue in self._responses.items():
+            if not queue.entries:
+                continue
+            run = queue.entries[0]
+            if not isinstance(run, _SpeechRun):
+                continue
+            if run.size < min_samples * SAMPLE_BYTES and len(queue.entries) == 1:
+                continue
+            pcm = run.take(max_samples * SAMPLE_BYTES)
+            if not run.size:
+                queue.entries.popleft()
+            queue.speech_bytes -= len(pcm)
+            self.held_bytes -= len(pcm)
+            return Speech(response_id, pcm)
+        return None
+
+    def count_held(self) -> tuple[int, int]:
+        """Count bytes and events afresh; equals ``held_bytes`` and ``held_events``. For tests."""
+        size = sum(_booked(event) for event in self._control)
+        events = len(self._control)
+        for queue in self._responses.values():
+            for entry in queue.entries:
+                if isinstance(entry, _SpeechRun):
+                    size += sum(len(chunk) for chunk in entry.chunks)
+                else:
+                    size += _booked(entry)
+                    events += 1
+        return size, events
+
+    def _admit(self, event: Event, *, always: bool) -> bool:
+        size = _booked(event)
+        if not always:
+            if self.held_events >= self._limits.events:
+                if event.delivery is Delivery.DROPPABLE:
+                    self.dropped_events += 1
+                    return False
+                raise OutputOverflow(
+                    f"{self.held_events} events wait, the limit is {self._limits.events}"
+                )
+            self._check_bytes(size)
+        self.held_bytes += size
+        self.held_events += 1
+        return True
+
+    def _check_bytes(self, size: int) -> None:
+        if self.held_bytes + size > self._limits.held_bytes:
+            raise OutputOverflow(
+                f"{self.held_bytes + size} bytes would wait, the limit is {self._limits.held_bytes}"
+            )
+
+    def _release(self, event: Event) -> None:
+        self.held_bytes -= _booked(event)
+        self.held_events -= 1
+
+
+def _booked(event: Event) -> int:
+    if isinstance(event, AudioTranscriptDelta | TextDelta):
+        return EVENT_BYTES + len(event.delta)
+    return EVENT_BYTES

@@ -1,0 +1,114 @@
+"""The playback ledger: what was sent against what the person has heard.
+
+Generation, sending and hearing are three clocks. Heard comes from the client when it says so
+(acknowledgements, truncation), else from elapsed time capped by what was sent. This module must
+not know responses or text.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from duologue.core.audio import ms_to_samples
+
+REMEMBERED_ITEMS = 64
+"""Items whose positions are kept; a client may truncate an older answer, but not an ancient one."""
+
+
+@dataclass(slots=True)
+class _Item:
+    sent: int = 0
+    played_by: float = 0.0
+    """When the last sample sent so far will have been heard, by our estimate."""
+    acknowledged: int | None = None
+    server_cut: int | None = None
+    client_cut: int | None = None
+
+
+class PlaybackLedger:
+    """Positions, in samples, of each spoken item.
+
+    The person hears one timeline: audio sent while earlier audio still plays is heard after it.
+    A cut by the server (an interruption) is provisional: the first value from the client
+    replaces it. Cuts by the client only ever shrink.
+    """
+
+    def __init__(self, rate_hz: int) -> None:
+        self._rate_hz = rate_hz
+        self._items: OrderedDict[str, _Item] = OrderedDict()
+        self._busy_until = float("-inf")
+
+    def lead_s(self, now: float) -> float:
+        """Seconds of sent audio that the person has not heard yet, by our estimate."""
+        return max(0.0, self._busy_until - now)
+
+    @property
+    def busy_until(self) -> float:
+        """When everything sent so far will have been heard; minus infinity before any audio."""
+        return self._busy_until
+
+    def on_sent(self, item_id: str, samples: int, now: float) -> None:
+        """Book audio that was handed to the transport."""
+        item = self._items.get(item_id)
+        if item is None:
+            item = self._items[item_id] = _Item()
+            if len(self._items) > REMEMBERED_ITEMS:
+                self._items.popitem(last=False)
+        item.sent += samples
+        self._busy_until = max(self._busy_until, now) + samples / self._rate_hz
+        item.played_by = self._busy_until
+
+    def on_acknowledged(self, item_id: str, heard_ms: int) -> None:
+        """Book the client's word on how much of an item was played."""
+        item = self._items.get(item_id)
+        if item is not None:
+            heard = min(ms_to_samples(heard_ms, self._rate_hz), item.sent)
+            item.acknowledged = max(heard, item.acknowledged or 0)
+
+    def interrupt(self, item_id: str, now: float) -> int:
+        """Stop playback now and return how much of the item was heard; provisional."""
+        item = self._items.get(item_id)
+        self._busy_until = min(self._busy_until, now)
+        if item is None:
+            return 0
+        item.server_cut = self._estimate(item, now)
+        item.played_by = min(item.played_by, now)
+        return self.heard_samples(item_id, now)
+
+    def playing(self, now: float) -> list[str]:
+        """Items of which, by our estimate, something sent is still to be heard."""
+        return [item_id for item_id, item in self._items.items() if item.played_by > now]
+
+    def truncate(self, item_id: str, audio_end_ms: int, now: float) -> int:
+        """Cut an item where the client stopped playing it; never beyond what was sent."""
+        item = self._items.get(item_id)
+        if item is None:
+            return 0
+        cut = min(ms_to_samples(audio_end_ms, self._rate_hz), item.sent)
+        item.client_cut = cut if item.client_cut is None else min(cut, item.client_cut)
+        if item.played_by >= self._busy_until:
+            self._busy_until = min(self._busy_until, now)
+        return item.client_cut
+
+    def heard_samples(self, item_id: str, now: float) -> int:
+        """How much of an item the person has heard, as well as is known."""
+        item = self._items.get(item_id)
+        if item is None:
+            return 0
+        if item.client_cut is not None:
+            return item.client_cut
+        if item.server_cut is not None:
+            return item.server_cut
+        return self._estimate(item, now)
+
+    def sent_samples(self, item_id: str) -> int:
+        """How much of an item was handed to the transport."""
+        item = self._items.get(item_id)
+        return 0 if item is None else item.sent
+
+    def _estimate(self, item: _Item, now: float) -> int:
+        if item.acknowledged is not None:
+            return item.acknowledged
+        unheard = max(0.0, item.played_by - now) * self._rate_hz
+        return max(0, item.sent - round(unheard))

@@ -1,0 +1,50 @@
+"""The client's configuration in the plugin's terms, and what a plugin's abilities allow.
+
+This module must not know when a configuration changes.
+"""
+
+from __future__ import annotations
+
+from duologue.duplex_plugins.contract import Capabilities, PluginConfig
+from duologue.protocol.config_checks import Supported
+from duologue.protocol.response_config import ResponseConfig
+from duologue.protocol.session_config import CustomVoice, SessionConfig, Voice
+
+OPENAI_VOICES = frozenset(
+    (
+        *("alloy", "ash", "ballad", "cedar", "coral", "echo", "fable"),
+        *("marin", "nova", "onyx", "sage", "shimmer", "verse"),
+    )
+)
+"""Names that stock clients send unasked; each means the model's default voice."""
+
+
+def supported_by(capabilities: Capabilities, detectors: frozenset[str]) -> Supported:
+    """Return what a session with this model can be set to.
+
+    Args:
+        capabilities: Of the model.
+        detectors: The kinds of turn detection that the engine has stages for.
+    """
+    return Supported(
+        voices=frozenset(capabilities.voices) | OPENAI_VOICES, turn_detection=detectors
+    )
+
+
+def plugin_config(
+    config: SessionConfig | ResponseConfig, capabilities: Capabilities
+) -> PluginConfig:
+    """Return what a model is told of a session's or response's configuration."""
+    limit = config.max_output_tokens
+    return PluginConfig(
+        instructions=config.instructions,
+        voice=_voice(config.voice, capabilities),
+        speed=config.speed,
+        max_output_tokens=None if limit == "inf" else limit,
+        audio_out="audio" in config.output_modalities and capabilities.speaks,
+    )
+
+
+def _voice(voice: Voice, capabilities: Capabilities) -> str:
+    name = voice.id if isinstance(voice, CustomVoice) else voice
+    return name if name in capabilities.voices else capabilities.voices[0]

@@ -1,0 +1,83 @@
+"""The plugin host: runs one plugin's steps and turns its stage effects into engine streams.
+
+What a plugin says is returned for the session to act on. This module must not know responses,
+items or events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from duologue.core.errors import PluginError
+from duologue.core.fence import INPUT_LANE, Lane
+from duologue.duplex_plugins.contract import (
+    AdoptStage,
+    AppendStage,
+    BeginResponse,
+    CancelStage,
+    DuplexPlugin,
+    EndResponse,
+    FinishStage,
+    PluginConfig,
+    PluginInput,
+    SayAudio,
+    SayText,
+    StartStage,
+)
+from duologue.sessions.streams import Owner, Stream, Streams
+
+PluginSpeech = BeginResponse | SayText | SayAudio | EndResponse
+"""The effects that concern the session; the others concern the engine."""
+
+
+class PluginHost:
+    """One plugin and its state in one session."""
+
+    def __init__(self, plugin: DuplexPlugin, config: PluginConfig, streams: Streams) -> None:
+        self.capabilities = plugin.capabilities()
+        self._plugin = plugin
+        self._streams = streams
+        self._state = plugin.open(config)
+
+    def step(self, item: PluginInput) -> Iterator[PluginSpeech]:
+        """Advance the plugin by one input.
+
+        Raises:
+            PluginError: It used a stage that it has not started, or a response that is over.
+        """
+        for effect in self._plugin.step(self._state, item):
+            match effect:
+                case SayAudio() | SayText() | EndResponse() | BeginResponse():
+                    yield effect
+                case StartStage():
+                    self._streams.open(
+                        Owner.PLUGIN,
+                        effect.key,
+                        effect.pipeline,
+                        lane=self._lane(effect.response_id),
+                        first=effect.first,
+                        more_input=effect.more_input,
+                        credit=effect.credit,
+                    )
+                case AppendStage(key=key, payload=payload):
+                    self._streams.append(self._stream(key), payload)
+                case FinishStage(key=key):
+                    self._streams.finish(self._stream(key))
+                case CancelStage(key=key):
+                    self._streams.cancel(Owner.PLUGIN, key)
+                case AdoptStage(key=key, response_id=response_id):
+                    self._stream(key).lane = self._lane(response_id)
+
+    def _lane(self, response_id: str | None) -> Lane:
+        if response_id is None:
+            return INPUT_LANE
+        lane = Lane(response_id)
+        if not self._streams.epochs.is_open(lane):
+            raise PluginError(f"the plugin works for response '{response_id}', which is over")
+        return lane
+
+    def _stream(self, key: str) -> Stream:
+        stream = self._streams.find(Owner.PLUGIN, key)
+        if stream is None:
+            raise PluginError(f"the plugin uses stage '{key}', which it has not started")
+        return stream

@@ -1,0 +1,72 @@
+"""All that a gateway sees of a session.
+
+Messages are commands and numbered events, so the two ends may stand in different processes: a
+local session is called directly, a remote one through batches on a link. This module must not
+know sockets, nor what a session does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from duologue.protocol.commands import Command
+from duologue.protocol.events import ErrorBody, Event
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An event with its number in the session: strictly increasing, without gaps."""
+
+    seq: int
+    event: Event
+
+
+class Attachment(Protocol):
+    """A connection, as a session sees it.
+
+    Concurrency:
+        Called on the event loop; neither method may raise or wait.
+    """
+
+    def on_output(self) -> None:
+        """There is something to pull. Called again only after a pull came back empty."""
+        ...
+
+    def on_end(self, reason: str) -> None:
+        """The session is over, for the error code ``reason`` or ``closed``; pull what is left."""
+        ...
+
+
+class SessionPort(Protocol):
+    """One session.
+
+    Concurrency:
+        Belongs to the event loop; no method waits.
+    """
+
+    id: str
+
+    def attach(self, attachment: Attachment) -> None:
+        """Make a connection the session's own; an earlier one is told to end (``stale_lease``)."""
+        ...
+
+    def detach(self, attachment: Attachment) -> None:
+        """The connection is gone. Does nothing if another one has taken over meanwhile."""
+        ...
+
+    def offer(self, command: Command) -> None:
+        """Hand in what the client said. The answer, errors included, comes as events.
+
+        Raises:
+            MailboxFull: It was refused, and nothing changed.
+        """
+        ...
+
+    def reject(self, error: ErrorBody) -> None:
+        """Answer a message that is no command with an ``error`` event, in its turn."""
+        ...
+
+    def pull(self, max_bytes: int) -> list[Delivery]:
+        """Return what may be written to the connection now, about ``max_bytes`` at most."""
+        ...

@@ -1,0 +1,215 @@
+"""The session: the thin shell around a session machine, and its single writer.
+
+Applies inputs one at a time, performs the machine's effects on the engine, wakes the attached
+connection when there is output, and keeps the one timer. This module must not decide anything
+about turns, responses or the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from duologue.core.clock import Clock
+from duologue.core.errors import CapacityError, EngineError, PluginError
+from duologue.core.mailbox import Mailbox, MailboxFull
+from duologue.core.tasks import CrashBarrier
+from duologue.core.wheel import TimerWheel
+from duologue.engines.ports import Ended, EngineEvent, EnginePort, Outcome, Request
+from duologue.protocol.commands import Command
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.events import ErrorBody
+from duologue.sessions.effects import (
+    AppendInput,
+    CancelRequest,
+    Effect,
+    EndSession,
+    FinishInput,
+    GrantCredit,
+    SubmitRequest,
+)
+from duologue.sessions.inputs import Rejected, SessionInput
+from duologue.sessions.machine import SessionMachine
+from duologue.sessions.observer import SessionObserver
+from duologue.sessions.port import Attachment, Delivery
+
+CLIENT_GONE = "client_gone"
+
+
+class Session:
+    """A session in this process; a ``SessionPort``, an engine ``Subscriber``, and on the wheel.
+
+    Args:
+        on_closed: Called once, when nothing of the session runs any more.
+    """
+
+    def __init__(
+        self,
+        machine: SessionMachine,
+        engine: EnginePort,
+        clock: Clock,
+        wheel: TimerWheel,
+        observer: SessionObserver,
+        mailbox_size: int,
+        on_closed: Callable[[Session, str], None],
+    ) -> None:
+        self.id = machine.id
+        self.machine = machine
+        self._engine = engine
+        self._now = clock.now
+        self._wheel = wheel
+        self._observer = observer
+        self._mailbox: Mailbox[SessionInput] = Mailbox(mailbox_size)
+        self._on_closed = on_closed
+        self._barrier = CrashBarrier(self._crashed)
+        self._attachment: Attachment | None = None
+        self._busy = False
+        self._woken = False
+        self._closed = False
+        self._seq = 0
+
+    def start(self) -> None:
+        """Greet the client."""
+        self._enter_with(self.machine.open)
+
+    # SessionPort
+
+    def attach(self, attachment: Attachment) -> None:
+        """Make a connection the session's own; an earlier one is told to end."""
+        if self._attachment is not None:
+            self._attachment.on_end(ErrorCode.STALE_LEASE)
+        self._attachment = attachment
+        self._woken = False
+        self._wake()
+
+    def detach(self, attachment: Attachment) -> None:
+        """The connection is gone, and the session with it."""
+        if attachment is self._attachment:
+            self._attachment = None
+            self.close(CLIENT_GONE)
+
+    def offer(self, command: Command) -> None:
+        """Apply what the client said, and what waited meanwhile.
+
+        Raises:
+            MailboxFull: It was refused, and nothing changed.
+        """
+        self._mailbox.put(command)
+        if not self._busy:
+            self._drain()
+
+    def reject(self, error: ErrorBody) -> None:
+        """Answer a message that is no command with an ``error`` event."""
+        self._mailbox.put(Rejected(error))
+        if not self._busy:
+            self._drain()
+
+    def pull(self, max_bytes: int) -> list[Delivery]:
+        """Return what may be written to the connection now."""
+        deliveries: list[Delivery] = []
+        now = self._now()
+        self._busy = True
+        with self._barrier:
+            events, effects = self.machine.pull(now, max_bytes)
+            for event in events:
+                self._seq += 1
+                deliveries.append(Delivery(self._seq, event))
+                self._observer.delivered(event, now)
+            self._perform(effects)
+        self._busy = False
+        self._woken = bool(deliveries)
+        if len(self._mailbox):
+            self._drain()
+        else:
+            self._settle()
+        return deliveries
+
+    def close(self, reason: str) -> None:
+        """End the session."""
+        self._enter_with(lambda _now: self.machine.end(reason))
+
+    # Engine subscriber and wheel member
+
+    def on_engine_event(self, event: EngineEvent) -> None:
+        """Apply what came out of the engine."""
+        try:
+            self._mailbox.put(event)
+        except MailboxFull as exc:
+            # Losing an output silently would leave a hole in the answer.
+            self._crashed(exc)
+            return
+        if not self._busy:
+            self._drain()
+
+    def on_timer(self) -> None:
+        """Apply the passage of time."""
+        self._enter_with(self.machine.on_timer)
+
+    # The single writer
+
+    def _enter_with(self, change: Callable[[float], Sequence[Effect]]) -> None:
+        self._busy = True
+        with self._barrier:
+            self._perform(change(self._now()))
+        self._busy = False
+        self._drain()
+
+    def _drain(self) -> None:
+        self._busy = True
+        with self._barrier:
+            while (item := self._mailbox.take()) is not None:
+                now = self._now()
+                self._observer.applied(item, now)
+                self._perform(self.machine.apply(item, now))
+        self._busy = False
+        self._settle()
+
+    def _settle(self) -> None:
+        self._wake()
+        if not self._closed:
+            self._wheel.set(self, self.machine.next_deadline())
+
+    def _wake(self) -> None:
+        if self._attachment is not None and not self._woken and self.machine.has_output():
+            self._woken = True
+            self._attachment.on_output()
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case AppendInput(request_id=request_id, payload=payload):
+                    self._engine.append(request_id, payload)
+                case SubmitRequest(request=request):
+                    self._submit(request)
+                case GrantCredit(request_id=request_id, credit=credit):
+                    self._engine.grant(request_id, credit)
+                case FinishInput(request_id=request_id):
+                    self._engine.finish_input(request_id)
+                case CancelRequest(request_id=request_id):
+                    self._engine.cancel(request_id)
+                case EndSession(reason=reason):
+                    self._end(reason)
+
+    def _submit(self, request: Request) -> None:
+        try:
+            self._engine.submit(request, self)
+        except (CapacityError, EngineError) as exc:
+            self._observer.refused(request, exc)
+            failed = Ended(request.id, request.fence, Outcome.FAILED, exc.code, exc.message)
+            self._mailbox.put(failed)
+
+    def _crashed(self, exc: Exception) -> None:
+        """A bug of ours or of a plugin: this session closes, others never notice."""
+        self._observer.crashed(exc)
+        fault = ErrorCode.PLUGIN_ERROR if isinstance(exc, PluginError) else ErrorCode.SERVER_ERROR
+        self._perform(self.machine.end(fault))
+
+    def _end(self, reason: str) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._wheel.set(self, None)
+        self._observer.closed(reason)
+        attachment, self._attachment = self._attachment, None
+        if attachment is not None:
+            attachment.on_end(reason)
+        self._on_closed(self, reason)

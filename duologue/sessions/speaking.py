@@ -1,0 +1,294 @@
+"""Speaking: the session's responses, from what a plugin says to events at the pace of playback.
+
+Owns the responses, the output buffer and the playback ledger. This module must not know why a
+response begins or is stopped, or what the person is doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from duologue.codecs.encoder import OutputEncoder
+from duologue.core.audio import SAMPLE_BYTES, ms_to_samples, samples_to_ms
+from duologue.core.ids import IdMaker
+from duologue.engines.payloads import SpeechMark, TokenUsage
+from duologue.protocol.events import Event
+from duologue.protocol.response_config import ResponseConfig
+from duologue.protocol.response_events import AudioTranscriptDelta, ResponseCreated, TextDelta
+from duologue.sessions.history import History
+from duologue.sessions.output_buffer import OutputBuffer, OutputLimits, Speech
+from duologue.sessions.playback import PlaybackLedger
+from duologue.sessions.response import Response, ResponseInput, ResponseState
+from duologue.sessions.response_wire import (
+    audio_delta,
+    closing_events,
+    finished_item,
+    opened_item,
+    opening_events,
+    resource,
+    text_delta,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How far ahead of playback speech is sent, and in what pieces.
+
+    Units:
+        Milliseconds.
+
+    Args:
+        lead_ms: Speech that may be out there unheard; ``None``: send all at once.
+        delta_ms: The longest piece.
+        merge_ms: Shorter pieces wait for more, unless the person is about to run dry.
+        dry_ms: Unheard speech below which nothing waits.
+    """
+
+    lead_ms: int | None = 3000
+    delta_ms: int = 200
+    merge_ms: int = 100
+    dry_ms: int = 250
+
+
+class Speaking:
+    """All responses of one session.
+
+    Args:
+        rate_hz: Rate of the PCM that the plugin delivers.
+    """
+
+    def __init__(
+        self, history: History, limits: OutputLimits, pace: Pace, rate_hz: int, new_id: IdMaker
+    ) -> None:
+        self.buffer = OutputBuffer(limits, rate_hz)
+        self.playback = PlaybackLedger(rate_hz)
+        self.rate_hz = rate_hz
+        self._sent_samples: dict[str, int] = {}
+        self._ended: list[Response] = []
+        self._history = history
+        self._new_id = new_id
+        self._conversation_id = new_id("conv")
+        self._responses: dict[str, Response] = {}
+        self._paced_until: float | None = None
+        self._set_pace(pace)
+
+    def _set_pace(self, pace: Pace) -> None:
+        self._lead_s = None if pace.lead_ms is None else pace.lead_ms / 1000
+        self._delta_samples = ms_to_samples(pace.delta_ms, self.rate_hz)
+        self._merge_samples = ms_to_samples(pace.merge_ms, self.rate_hz)
+        self._dry_s = pace.dry_ms / 1000
+
+    def __len__(self) -> int:
+        return len(self._responses)
+
+    @property
+    def active(self) -> Response | None:
+        """The response of the default conversation that has not ended."""
+        for response in self._responses.values():
+            if not response.out_of_band:
+                return response
+        return None
+
+    def get(self, response_id: str) -> Response | None:
+        """Return a response that has not ended."""
+        return self._responses.get(response_id)
+
+    def all(self) -> list[Response]:
+        """Return the responses that have not ended."""
+        return list(self._responses.values())
+
+    def begin(self, response_id: str, config: ResponseConfig, now: float) -> Response:
+        """Open a response.
+
+        Raises:
+            OutputOverflow: The buffer has no room for one more event.
+        """
+        encoder = OutputEncoder(self.rate_hz, config.output_format)
+        response = Response(response_id, config, now, encoder)
+        self.buffer.put(
+            ResponseCreated(response=resource(response, self._conversation_id, "in_progress"))
+        )
+        self.buffer.open(response_id)
+        self._responses[response_id] = response
+        return response
+
+    def say_text(self, response: Response, text: str, now: float) -> None:
+        """Add text: the transcript of what is spoken, or the answer itself.
+
+        Raises:
+            OutputOverflow: The response does not fit any more.
+        """
+        self._open_item(response)
+        response.spoken.text += text
+        response.progress_at = now
+        self.buffer.put_response(response.id, text_delta(response, text))
+
+    def say_audio(
+        self, response: Response, pcm: bytes, marks: Sequence[SpeechMark], now: float
+    ) -> None:
+        """Add speech, s16le mono at ``rate_hz``.
+
+        Raises:
+            OutputOverflow: The response does not fit any more.
+        """
+        self._open_item(response)
+        response.spoken.marks.extend(marks)
+        response.progress_at = now
+        if pcm:
+            self.buffer.put_speech(response.id, pcm)
+            response.spoken.samples += len(pcm) // SAMPLE_BYTES
+
+    def generated(
+        self, response: Response, status: str, reason: str, usage: TokenUsage | None
+    ) -> None:
+        """Everything of a response is said; it ends when all of it is sent."""
+        response.ended_with(status, reason)
+        response.usage = usage
+        response.advance(ResponseInput.GENERATED)
+        self._end_if_delivered(response)
+
+    def stop(self, response: Response, status: str, reason: str, now: float) -> int:
+        """End a response now: drop what was not sent. Returns how many samples were heard."""
+        response.ended_with(status, reason)
+        response.advance(ResponseInput.STOPPED)
+        self.buffer.clear(response.id)
+        self._paced_until = None
+        heard = 0
+        if response.item_id and response.audio:
+            heard = self.playback.interrupt(response.item_id, now)
+            response.spoken.cut_sample = heard
+        self._close(response)
+        return heard
+
+    def pull(self, now: float, max_bytes: int) -> list[Event]:
+        """Return what may be sent now, in order, about ``max_bytes`` of it at most."""
+        events: list[Event] = []
+        self._paced_until = None
+        room = max_bytes
+        while room > 0:
+            event = self.buffer.take_event()
+            if event is None:
+                speech = self._take_speech(now)
+                if speech is None:
+                    break
+                event = self._deliver_speech(speech, now)
+                room -= len(speech.pcm)
+            elif isinstance(event, AudioTranscriptDelta | TextDelta):
+                self._deliver_text(event)
+            events.append(event)
+            room -= 1
+        return events
+
+    def has_output(self) -> bool:
+        """Tell whether ``pull`` would return something; call ``let_pass`` first."""
+        if self._paced_until is None:
+            return bool(self.buffer)
+        return self.buffer.has_event()
+
+    def let_pass(self, now: float) -> None:
+        """Let time pass: speech that waited for playback may go out when its time has come."""
+        if self._paced_until is not None and now >= self._paced_until:
+            self._paced_until = None
+
+    def take_sent(self) -> dict[str, int]:
+        """Return the samples sent since the last call, by response: what may be granted."""
+        sent, self._sent_samples = self._sent_samples, {}
+        return sent
+
+    def take_ended(self) -> list[Response]:
+        """Return the responses that have ended since the last call."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    @property
+    def paced_until(self) -> float | None:
+        """When waiting speech may go out; ``None`` where none waits for playback."""
+        return self._paced_until
+
+    def _open_item(self, response: Response) -> None:
+        if response.state is not ResponseState.CREATED:
+            return
+        response.item_id = self._new_id("item")
+        previous = self._history.last_id
+        if not response.out_of_band:
+            self._history.make_room()
+            entry = self._history.add(opened_item(response))
+            if response.audio:
+                entry.spoken = response.spoken
+        for event in opening_events(response, previous):
+            self.buffer.put_response(response.id, event)
+        response.advance(ResponseInput.FIRST_OUTPUT)
+
+    def _take_speech(self, now: float) -> Speech | None:
+        lead_s = self.playback.lead_s(now)
+        allowed = self._delta_samples
+        if self._lead_s is not None:
+            headroom = int((self._lead_s - lead_s) * self.rate_hz)
+            # Whole pieces only: a trickle of tiny ones would cost a message each.
+            if headroom < allowed and lead_s > self._dry_s:
+                if self.buffer.has_speech():
+                    self._paced_until = now + (allowed - headroom) / self.rate_hz
+                return None
+        minimum = 0 if lead_s <= self._dry_s else self._merge_samples
+        speech = self.buffer.take_speech(allowed, minimum)
+        if speech is None and self.buffer.has_speech():
+            # A short piece waits to be merged, at most until the person would run dry.
+            self._paced_until = now + lead_s - self._dry_s
+        return speech
+
+    def _deliver_speech(self, speech: Speech, now: float) -> Event:
+        response = self._responses[speech.response_id]
+        samples = len(speech.pcm) // SAMPLE_BYTES
+        self.playback.on_sent(response.item_id, samples, now)
+        self._sent_samples[response.id] = self._sent_samples.get(response.id, 0) + samples
+        response.sent_speech = True
+        event = audio_delta(response, response.encoder.encode(speech.pcm))
+        self._end_if_delivered(response)
+        return event
+
+    def _deliver_text(self, event: AudioTranscriptDelta | TextDelta) -> None:
+        response = self._responses.get(event.response_id)
+        if response is not None:
+            response.delivered_text.append(event.delta)
+            self._end_if_delivered(response)
+
+    def _end_if_delivered(self, response: Response) -> None:
+        if response.state is not ResponseState.DRAINING or not self.buffer.is_empty(response.id):
+            return
+        tail = response.encoder.flush() if response.sent_speech else b""
+        if tail:
+            self.buffer.put_response(response.id, audio_delta(response, tail), last=True)
+        response.advance(ResponseInput.DELIVERED)
+        self._close(response)
+
+    def _close(self, response: Response) -> None:
+        previous = None
+        if response.item_id in self._history:
+            previous = self._history.previous_id(response.item_id)
+            entry = self._history.get(response.item_id)
+            entry.item = finished_item(response)
+        for event in closing_events(response, self._conversation_id, previous):
+            self.buffer.put_response(response.id, event, last=True)
+        self.buffer.close(response.id)
+        del self._responses[response.id]
+        self._ended.append(response)
+
+    def is_audible(self, now: float) -> bool:
+        """Tell whether the person has heard something of what is being said."""
+        response = self.active
+        if response is not None and response.item_id:
+            return self.playback.heard_samples(response.item_id, now) > 0
+        return self.playback.lead_s(now) > 0
+
+    def silence(self, now: float) -> list[tuple[str, int]]:
+        """Stop the playback of responses that have ended; returns items and heard samples."""
+        self._paced_until = None
+        return [
+            (item_id, self.playback.interrupt(item_id, now))
+            for item_id in self.playback.playing(now)
+        ]
+
+    def heard_ms(self, item_id: str, now: float) -> int:
+        """How much of an item was heard, in whole milliseconds."""
+        return samples_to_ms(self.playback.heard_samples(item_id, now), self.rate_hz)

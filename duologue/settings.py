@@ -1,0 +1,43 @@
+"""All settings of the server: one root, whose sections live beside the code that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from duologue.artifacts.settings import ArtifactSettings
+from duologue.config import Section
+from duologue.engines.settings import EngineSettings
+from duologue.gateway.settings import GatewaySettings
+from duologue.sessions.settings import SessionSettings
+from duologue.telemetry.settings import TelemetrySettings
+
+
+class ModelSettings(Section):
+    """A model that clients can ask for."""
+
+    name: str
+    """What clients call it."""
+
+    plugin: str
+    """The plugin behind it, by entry point."""
+
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    """The plugin's own settings; the plugin checks them."""
+
+
+class Settings(Section):
+    """The root: sections, and what the server consists of."""
+
+    models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)] = (
+        ModelSettings(name="duologue", plugin="cascaded"),
+    )
+    """Models to serve; the first is the default."""
+
+    gateway: GatewaySettings = GatewaySettings()
+    sessions: SessionSettings = SessionSettings()
+    engine: EngineSettings = EngineSettings()
+    artifacts: ArtifactSettings = ArtifactSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
