@@ -36,7 +36,7 @@ serve: models ## Start the gateway and its web page (http://127.0.0.1:8080)
 	$(BIN)/duologue serve $(ARGS)
 
 .PHONY: talk
-talk: models $(STAMPS)/audio ## Talk with a running gateway through microphone and speaker
+talk: $(STAMPS)/audio ## Talk with a running gateway through microphone and speaker
 	$(BIN)/duologue talk $(ARGS)
 
 .PHONY: models
@@ -135,5 +135,5 @@ $(STAMPS)/dev: $(STAMPS)/venv pyproject.toml
 
 $(STAMPS)/audio: $(STAMPS)/venv pyproject.toml
 	@echo "== installing the sound device binding"
-	$(PIP) install -e '.[audio,local]'
+	$(PIP) install -e '.[audio,server]'
 	@touch $@
