@@ -6,7 +6,7 @@ first request. This module must not know how stages are run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,6 +77,11 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return stage if stage == self.name else f"{self.name}.{stage}"
 
 
+def stage_keys(pipelines: Iterable[Pipeline]) -> tuple[str, ...]:
+    """Name all stages: the closed set of a metric's label."""
+    return tuple(each.stage_key(n) for each in pipelines for n in range(len(each.stages)))
+
+
 def built_in_pipeline_files() -> list[Path]:
     """The files of all pipelines that ship with Duologue."""
     return sorted(BUILT_IN_FOLDER.glob("*.yaml"))
@@ -111,15 +116,15 @@ def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
         if stage.name in seen:
             raise ConfigError(f"{where} exists twice; give one another name")
         seen.add(stage.name)
-        for kind, name, known in (
-            ("runner", stage.runner, runners.names()),
-            ("scheduler", stage.scheduler, SCHEDULERS),
-            ("edge", stage.edge, EDGES),
-        ):
-            if name not in known:
-                raise ConfigError(
-                    f"{where}: no {kind} is called {name!r}; there are {', '.join(sorted(known))}"
-                )
+        _check_name(where, "runner", stage.runner, runners.names())
+        _check_name(where, "scheduler", stage.scheduler, SCHEDULERS)
+        _check_name(where, "edge", stage.edge, EDGES)
+
+
+def _check_name(where: str, kind: str, name: str, known: Collection[str]) -> None:
+    if name not in known:
+        names = ", ".join(sorted(known))
+        raise ConfigError(f"{where}: no {kind} is called {name!r}; there are {names}")
 
 
 def _read(path: Path) -> Pipeline:

@@ -16,8 +16,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from duologue.core.clock import SystemClock
-from duologue.core.errors import DuologueError
+from duologue.core.errors import DuologueError, EngineError
 from duologue.engines import framing
 from duologue.engines.messages import Died, Report, WorkerSpec
 from duologue.engines.runners.registry import RunnerRegistry
@@ -77,10 +79,14 @@ def main() -> None:
             os._exit(1)
 
     def read_on(waiting: list[bytes]) -> None:
-        while True:
-            for body in waiting:
-                worker.receive(framing.decode_messages(body))
-            waiting = reader.feed(_receive(link))
+        try:
+            while True:
+                for body in waiting:
+                    worker.receive(framing.decode_messages(body))
+                waiting = reader.feed(_receive(link))
+        except (msgspec.DecodeError, EngineError):
+            traceback.print_exc()  # the two ends speak different versions: nothing can be mended
+            os._exit(1)
 
     spec = framing.decode_spec(bodies[0])
     threading.current_thread().name = spec.name
@@ -94,7 +100,10 @@ def main() -> None:
 
 
 def _receive(link: socket.socket) -> bytes:
-    data = link.recv(_READ_BYTES)
+    try:
+        data = link.recv(_READ_BYTES)
+    except OSError:
+        data = b""
     if not data:
         os._exit(0)  # the engine is gone, and with it everybody who wanted an answer
     return data

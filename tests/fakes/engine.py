@@ -126,7 +126,7 @@ class FakeEngine:
     # For tests: answers
 
     def output(self, request_id: str, payload: Payload) -> None:
-        """Give an output now. After the request's end this is the late output of a broken engine."""
+        """Give an output now; after the request's end, as only a broken engine would."""
         fake = self.running.get(request_id) or self._ended[request_id]
         fake.delivered.append(payload)
         fake.subscriber.on_engine_event(Output(request_id, fake.request.fence, payload))

@@ -12,6 +12,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import cast
 
 import structlog
@@ -29,6 +30,7 @@ QUIET_THREADS: Mapping[str, str] = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUN
 a language model on two busy cores was four times slower with the default."""
 
 BATCH_NICENESS = 10
+_DRAIN_S = 1.0
 _TAIL_LINES = 20
 _LONGEST_LINE_BYTES = 4096
 
@@ -75,6 +77,7 @@ class ProcessExecutor:
                 raise EngineError(f"the worker {spec.name} cannot be started: {exc}") from exc
             except asyncio.CancelledError:
                 worker.kill()
+                worker.close()
                 raise
         return worker
 
@@ -94,9 +97,12 @@ class ProcessWorker:
         self._last_words: Died | None = None
         self._killed_for = ""
         self._ready = False
-        # Loss is reported when both are gone: the link may still hold the worker's last words.
+        # Loss is reported when all three are gone: link and output may hold the last words.
         self._link_open = False
         self._exited = False
+        self._output_open = True
+        self._reported = False
+        self._drain: asyncio.TimerHandle | None = None
         self.output_tail: deque[str] = deque(maxlen=_TAIL_LINES)
 
     @property
@@ -115,7 +121,7 @@ class ProcessWorker:
         self._kill("it was killed by the engine")
 
     def close(self) -> None:
-        """Close the link of a child that never was."""
+        """Close the link; a child at its other end exits."""
         if self._link is not None:
             self._link.abort()
 
@@ -151,16 +157,19 @@ class ProcessWorker:
     def link_lost(self) -> None:
         """The link is down: the child is dead, or must die."""
         self._link_open = False
-        if self._exited:
-            self._report_loss()
-        else:
-            self._kill("its link broke")
+        self._signal()  # most likely it is about to exit, and then this changes nothing
+        self._report_loss_if_gone()
+
+    def output_ended(self) -> None:
+        """Nothing more will be printed."""
+        self._output_open = False
+        self._report_loss_if_gone()
 
     def child_exited(self) -> None:
-        """The child is dead."""
+        """The child is dead; a process that it started may hold on to its output."""
         self._exited = True
-        if not self._link_open:
-            self._report_loss()
+        self._drain = self._loop.call_later(_DRAIN_S, self.output_ended)
+        self._report_loss_if_gone()
 
     def _flush(self) -> None:
         messages, self._pending = self._pending, []
@@ -175,12 +184,22 @@ class ProcessWorker:
             )
 
     def _kill(self, why: str) -> None:
-        if self._child is not None and not self._exited and not self._killed_for:
+        if not self._killed_for and not self._exited:
             self._killed_for = why
-            self._child.kill()
+            self._signal()
 
-    def _report_loss(self) -> None:
+    def _signal(self) -> None:
+        if self._child is not None:
+            with suppress(ProcessLookupError):  # it is dead, and the news is on its way
+                self._child.kill()
+
+    def _report_loss_if_gone(self) -> None:
+        if self._link_open or self._output_open or not self._exited or self._reported:
+            return
+        self._reported = True
         child = cast(asyncio.SubprocessTransport, self._child)
+        if self._drain is not None:
+            self._drain.cancel()
         status = child.get_returncode()
         child.close()
         if self._last_words is not None:
@@ -229,6 +248,9 @@ class _Child(asyncio.SubprocessProtocol):
         self._rest = rest
         for line in lines:
             self._worker.printed(line[:_LONGEST_LINE_BYTES].decode(errors="replace"))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._worker.output_ended()
 
     def process_exited(self) -> None:
         self._worker.child_exited()

@@ -110,10 +110,14 @@ class Replica:
                 self.restarts += 1
 
     async def stop(self, timeout_s: float) -> None:
-        """Ask the worker to leave; kill it if it does not."""
+        """Ask the worker to leave; kill it if it does not, or if it is not even warm."""
         self._stopping = True
         worker = self._worker
         if worker is None:
+            return
+        if self.state is not ReplicaState.READY:
+            worker.kill()
+            await self._gone.wait()
             return
         worker.send(Stop())
         try:

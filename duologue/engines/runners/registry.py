@@ -7,9 +7,8 @@ packages are found by the entry point group ``duologue.runners``, in the same ``
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -20,6 +19,7 @@ from duologue.engines.runners.contract import Runner
 ENTRY_POINT_GROUP = "duologue.runners"
 
 BUILT_IN: Mapping[str, str] = {
+    "loudness": "duologue.engines.runners.loudness:LOUDNESS",
     "script": "duologue.engines.runners.scripted:SCRIPT",
     "tone": "duologue.engines.runners.scripted:TONE",
 }
@@ -61,24 +61,41 @@ class Built(NamedTuple):
     wakes_itself: bool
 
 
+def from_entry_points() -> Mapping[str, str]:
+    """Return the runners of other installed packages."""
+    # Costs a worker more to import than all else that it needs, and few workers need it.
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
 class RunnerRegistry:
     """Runner types by name.
 
     Args:
         paths: Name -> ``module:NAME``.
+        discover: Finds further ones; called when a name is not in ``paths``.
     """
 
-    def __init__(self, paths: Mapping[str, str]) -> None:
+    def __init__(
+        self, paths: Mapping[str, str], discover: Callable[[], Mapping[str, str]] | None = None
+    ) -> None:
         self._paths = dict(paths)
+        self._discover = discover
 
     @classmethod
     def installed(cls) -> RunnerRegistry:
         """Return the built-in runners and those of installed packages."""
-        found = {point.name: point.value for point in entry_points(group=ENTRY_POINT_GROUP)}
-        return cls({**found, **BUILT_IN})
+        return cls(BUILT_IN, from_entry_points)
 
-    def names(self) -> Iterable[str]:
+    def __contains__(self, name: str) -> bool:
+        if name not in self._paths:
+            self._look_further()
+        return name in self._paths
+
+    def names(self) -> list[str]:
         """All names, sorted."""
+        self._look_further()
         return sorted(self._paths)
 
     def load(self, name: str) -> RunnerType[Any]:
@@ -87,7 +104,7 @@ class RunnerRegistry:
         Raises:
             ConfigError: No such runner, or its module lacks a library.
         """
-        if name not in self._paths:
+        if name not in self:
             raise ConfigError(f"no runner is called {name!r}; there are {', '.join(self.names())}")
         module_name, _, attribute = self._paths[name].partition(":")
         try:
@@ -112,3 +129,8 @@ class RunnerRegistry:
         except msgspec.ValidationError as exc:
             raise ConfigError(f"settings of the runner {name!r}: {exc}") from exc
         return Built(runner_type.build(values, wake), runner_type.wakes_itself)
+
+    def _look_further(self) -> None:
+        if self._discover is not None:
+            self._paths = {**self._discover(), **self._paths}
+            self._discover = None

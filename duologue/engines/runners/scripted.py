@@ -7,16 +7,19 @@ asked for, so that tests need no clock and no luck. This module must not know wh
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
+from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, cast
 
 import msgspec
-import numpy as np
 
-from duologue.core.audio import ms_to_samples
+from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import (
     AudioChunk,
@@ -34,9 +37,10 @@ from duologue.engines.runners.registry import RunnerType
 TONE_RATE_HZ = 24_000
 _TONE_LEVEL = 8_000
 _LOWEST_TONE_HZ = 200
-_TONE_STEPS = 40
+_TONES = 40
 _TONE_STEP_HZ = 20
-"""Whole periods fit into 50 ms, so tones that last a multiple of it join without a click."""
+_LOOP_SAMPLES = TONE_RATE_HZ // _TONE_STEP_HZ
+"""50 ms: whole periods of every tone fit in, so it can be repeated without a click."""
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,7 +94,16 @@ class ToneSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 def tone_hz(text: str) -> int:
     """Pitch of a text: the same for the same text, and rarely the same for two texts."""
-    return _LOWEST_TONE_HZ + _TONE_STEP_HZ * (sum(text.encode()) % _TONE_STEPS)
+    return _LOWEST_TONE_HZ + _TONE_STEP_HZ * (sum(text.encode()) % _TONES)
+
+
+@cache
+def _tone_loop(hz: int) -> bytes:
+    step = 2 * math.pi * hz / TONE_RATE_HZ
+    samples = array("h", (round(_TONE_LEVEL * math.sin(step * n)) for n in range(_LOOP_SAMPLES)))
+    if sys.byteorder == "big":
+        samples.byteswap()
+    return samples.tobytes()
 
 
 @dataclass(slots=True)
@@ -138,16 +151,22 @@ class _Scripted:
         """Forget the job."""
         job.state = None
 
-    def _chunks(self, payload: Payload, playback: _Playback) -> Iterator[tuple[Payload, ...]]:
+    def _chunks(
+        self, payload: Payload, text: str, playback: _Playback
+    ) -> Iterator[tuple[Payload, ...]]:
         raise NotImplementedError
 
     def _step_one(self, job: Job) -> Step:
         playback = cast(_Playback, job.state)
         if not playback.chunks:
             payload = job.inputs.popleft()
-            playback.text += _text_of(payload)
+            text = _text_of(payload)
+            if text is None:
+                kind = type(payload).__name__
+                return Step(error=EngineError(f"a scripted runner reads text, not {kind}"))
+            playback.text += text
             playback.chunks.extend([()] * self._delay_steps)
-            playback.chunks.extend(self._chunks(payload, playback))
+            playback.chunks.extend(self._chunks(payload, text, playback))
         chunk = playback.chunks.popleft() if playback.chunks else ()
         if not chunk:
             return self._finished(job, playback, ())
@@ -188,18 +207,19 @@ class ScriptRunner(_Scripted):
         super().__init__(settings.max_batch, settings.delay_steps, settings.fault)
         self._settings = settings
 
-    def _chunks(self, payload: Payload, playback: _Playback) -> Iterator[tuple[Payload, ...]]:
-        heard = _text_of(payload)
-        words = (heard if self._settings.reply is None else self._settings.reply).split()
+    def _chunks(
+        self, payload: Payload, text: str, playback: _Playback
+    ) -> Iterator[tuple[Payload, ...]]:
+        words = (text if self._settings.reply is None else self._settings.reply).split()
         sizes = _repeating_last(self._settings.words_per_chunk)
         start = 0
         while start < len(words):
             end = start + next(sizes)
-            text = " ".join(words[start:end])
-            yield (TextDelta(text if start == 0 else f" {text}"),)
+            piece = " ".join(words[start:end])
+            yield (TextDelta(piece if start == 0 else f" {piece}"),)
             start = end
         if isinstance(payload, ChatRequest):
-            yield (TokenUsage(input_tokens=len(heard.split()), output_tokens=len(words)),)
+            yield (TokenUsage(input_tokens=len(text.split()), output_tokens=len(words)),)
 
 
 class ToneRunner(_Scripted):
@@ -209,8 +229,9 @@ class ToneRunner(_Scripted):
         super().__init__(settings.max_batch, settings.delay_steps, settings.fault)
         self._settings = settings
 
-    def _chunks(self, payload: Payload, playback: _Playback) -> Iterator[tuple[Payload, ...]]:
-        text = _text_of(payload)
+    def _chunks(
+        self, payload: Payload, text: str, playback: _Playback
+    ) -> Iterator[tuple[Payload, ...]]:
         if isinstance(payload, SpeakText):
             playback.text_end = payload.text_end
         else:
@@ -219,13 +240,13 @@ class ToneRunner(_Scripted):
         if not length:
             yield (SpeechMark(playback.text_end, playback.sample),)
             return
-        phase = 2 * np.pi * tone_hz(text) / TONE_RATE_HZ * np.arange(length)
-        samples = (_TONE_LEVEL * np.sin(phase)).astype("<i2")
+        pcm = _tone_loop(tone_hz(text)) * (length // _LOOP_SAMPLES + 1)
         sizes = _repeating_last(self._settings.chunk_ms)
         start = 0
         while start < length:
             end = min(length, start + ms_to_samples(next(sizes), TONE_RATE_HZ))
-            audio = AudioChunk(samples[start:end].tobytes(), TONE_RATE_HZ, playback.sample)
+            piece = pcm[start * SAMPLE_BYTES : end * SAMPLE_BYTES]
+            audio = AudioChunk(piece, TONE_RATE_HZ, playback.sample)
             playback.sample += end - start
             start = end
             if start < length:
@@ -234,14 +255,14 @@ class ToneRunner(_Scripted):
                 yield (audio, SpeechMark(playback.text_end, playback.sample))
 
 
-def _text_of(payload: Payload) -> str:
+def _text_of(payload: Payload) -> str | None:
     match payload:
         case TextDelta(text=text) | SpeakText(text=text) | Transcript(text=text):
             return text
         case ChatRequest(messages=messages):
             return messages[-1].content if messages else ""
         case _:
-            raise EngineError(f"a scripted runner reads text, not {type(payload).__name__}")
+            return None
 
 
 def _repeating_last(numbers: Sequence[int]) -> Iterator[int]:

@@ -102,11 +102,14 @@ class TestInlineEngine(EnginePortContract):
 
 
 class TestProcessEngine(EnginePortContract):
-    """Children are started once for all tests: what one test leaves running must not hurt the next."""
+    """Two of the pipelines are enough to show it, and every child costs each test its start."""
 
     @pytest_asyncio.fixture
     async def harness(self) -> AsyncIterator[Harness]:
-        engine = Engine(pipelines(ExecutorKind.PROCESS), EngineSettings())
+        inline, process = pipelines(ExecutorKind.INLINE), pipelines(ExecutorKind.PROCESS)
+        engine = Engine(
+            {**inline, "echo": process["echo"], "faulty": process["faulty"]}, EngineSettings()
+        )
         await engine.start()
         yield EngineHarness(engine)
         assert await engine.stop()
