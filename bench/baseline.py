@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from priority import go_first
+
 SCRIPT = Path(__file__).with_name("baseline_chain.py")
 
 
@@ -45,8 +47,12 @@ class Baseline:
 
 
 @contextmanager
-def baseline(models: Path) -> Iterator[Baseline]:
+def baseline(models: Path, *, urgent: bool = False) -> Iterator[Baseline]:
     """Start the chain, wait until its models are loaded and warm, end it afterwards.
+
+    Args:
+        models: The folder that `duologue models pull` fills.
+        urgent: Run it ahead of the machine's other work (see `priority.py`).
 
     Raises:
         SystemExit: A model file is missing.
@@ -61,6 +67,7 @@ def baseline(models: Path) -> Iterator[Baseline]:
             stdout=subprocess.PIPE,
             stderr=said,
             text=True,
+            preexec_fn=go_first if urgent else None,
         )
         try:
             yield Baseline(process)

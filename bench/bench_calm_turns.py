@@ -17,6 +17,7 @@ matplotlib.use("Agg")
 
 from call import SAMPLE_RATE_HZ, Call, open_call
 from matplotlib import pyplot
+from priority import add_urgent_option, check_urgent, go_first
 from report import Report, Row
 from scoring import Question, load_questions
 from servers import Running, bare_call, duologue, running
@@ -31,9 +32,11 @@ GOOD = "answered once"
 
 def main() -> None:
     args = _arguments()
+    if check_urgent(args.urgent):
+        go_first()
     report = Report("bench_calm_turns", f"{args.turns} turns without interruption in one call")
     server = bare_call(answer_s=1.5) if args.stub else duologue()
-    with running(server, ttl_s=3600) as at:
+    with running(server, ttl_s=3600, urgent=args.urgent) as at:
         for row in asyncio.run(_hold(at, load_questions(), args.turns)):
             report.add(row)
     _draw(report)
@@ -118,6 +121,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=50)
     parser.add_argument("--stub", action="store_true", help="call the bare control instead")
+    add_urgent_option(parser)
     return parser.parse_args()
 
 

@@ -17,7 +17,7 @@ import process_tree
 from gateway_picture import draw
 from gateway_summary import ECHO, FLOOR, OURS, PACED, PIPECAT, all_summaries, figures, summary
 from loadgen import Load, LoadFailed, run_load
-from priority import may_go_first
+from priority import add_urgent_option, check_urgent
 from report import Report, Row, print_table
 from servers import (
     ASSETS,
@@ -86,7 +86,7 @@ def main() -> None:
         warm_seconds=1,
         server_cpu=args.server_cpu,
         generator_cpu=args.generator_cpu,
-        urgent=args.urgent and may_go_first(),
+        urgent=check_urgent(args.urgent),
     )
     servers = _servers(args.only, quick=args.quick)
     report = Report(
@@ -195,9 +195,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, help="measured seconds of each run")
     parser.add_argument("--sessions", type=int, nargs="+", metavar="N")
     parser.add_argument("--only", nargs="+", default=[], metavar="SERVER", help="by name")
-    parser.add_argument(
-        "--urgent", action="store_true", help="run ahead of the machine's other work (root only)"
-    )
+    add_urgent_option(parser)
     parser.add_argument("--server-cpu", type=int, default=cores[0])
     parser.add_argument("--generator-cpu", type=int, default=cores[1])
     return parser.parse_args()

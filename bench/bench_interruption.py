@@ -16,6 +16,7 @@ from typing import Any
 
 from call import SAMPLE_RATE_HZ, Answer, Call, open_call
 from interruption_picture import draw
+from priority import add_urgent_option, check_urgent, go_first
 from report import Report, Row, print_table
 from scoring import Question, load_questions
 from servers import Running, bare_call, duologue, running
@@ -34,6 +35,8 @@ SETTLE_S = 1.0
 
 def main() -> None:
     args = _arguments()
+    if check_urgent(args.urgent):
+        go_first()
     report = Report(
         "bench_interruption",
         f"time from the confirmed interruption to the last old audio, {args.interruptions} times, "
@@ -42,7 +45,7 @@ def main() -> None:
     questions = [question for question in load_questions() if question.id in LONG_ANSWERS]
     servers = [bare_call(answer_s=8.0)] if args.stub else [bare_call(answer_s=8.0), duologue()]
     for server in servers:
-        with running(server, ttl_s=3600) as at:
+        with running(server, ttl_s=3600, urgent=args.urgent) as at:
             for row in asyncio.run(_interrupt(at, questions, args.interruptions)):
                 report.add({"system": server.name, **row})
         own = [row for row in report.rows if row["system"] == server.name]
@@ -173,6 +176,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--interruptions", type=int, default=60)
     parser.add_argument("--stub", action="store_true", help="the bare control alone")
+    add_urgent_option(parser)
     return parser.parse_args()
 
 

@@ -19,6 +19,7 @@ from baseline import Baseline, baseline
 from cache import models_folder
 from call import SAMPLE_RATE_HZ, Answer, Call, open_call
 from latency_picture import draw
+from priority import add_urgent_option, check_urgent, go_first
 from report import RESULTS, Report, Row, print_table
 from scoring import Question, incoherence, is_correct, load_questions, word_errors
 from servers import Running, bare_call, duologue, running
@@ -45,6 +46,8 @@ SESSION = {
 
 def main() -> None:
     args = _arguments()
+    if check_urgent(args.urgent):
+        go_first()
     questions = load_questions()[: args.questions]
     report = Report(
         "bench_latency",
@@ -54,7 +57,10 @@ def main() -> None:
     answers = RESULTS / "answers"
     answers.mkdir(parents=True, exist_ok=True)
     server = bare_call(answer_s=2.0) if args.stub else duologue()
-    with baseline(args.models) as chain, running(server, ttl_s=3600) as at:
+    with (
+        baseline(args.models, urgent=args.urgent) as chain,
+        running(server, ttl_s=3600, urgent=args.urgent) as at,
+    ):
         # The first call pays for what a server loads late; a person's tenth call does not.
         ask_ours(at, questions[0], answers / "warm.wav")
         for number, question in enumerate(questions):
@@ -236,6 +242,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--stub", action="store_true", help="ask the bare control instead of Duologue"
     )
+    add_urgent_option(parser)
     return parser.parse_args()
 
 

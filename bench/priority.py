@@ -1,22 +1,36 @@
 """Runs a measured process ahead of the machine's other work, on a box that is not ours alone."""
 
+import argparse
 import os
+from contextlib import suppress
 from pathlib import Path
 
 AHEAD = -15
 
 
-def may_go_first() -> bool:
-    """Only root may raise a priority."""
-    return os.geteuid() == 0
+def add_urgent_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--urgent",
+        action="store_true",
+        help="run all that is measured ahead of the machine's other work (root only)",
+    )
+
+
+def check_urgent(wanted: bool) -> bool:
+    """`wanted`, once it is certain that it can be had."""
+    if wanted and os.geteuid() != 0:
+        raise SystemExit("--urgent raises priorities, which only root may do: leave it out")
+    return wanted
 
 
 def go_first() -> None:
-    """Raise the calling process and its session above others; needs root.
+    """Put the calling process into a session of its own and raise both above others.
 
-    The kernel shares the cores first between sessions (autogroups), then by nice value inside
-    one, so a process that wants to be first needs a session of its own, and both raised.
+    The kernel shares the cores first between sessions (autogroups) and only then by nice value
+    within one, so a raised nice value alone changes little.
     """
+    with suppress(PermissionError):  # it leads a session already
+        os.setsid()
     os.setpriority(os.PRIO_PROCESS, 0, AHEAD)
     autogroup = Path("/proc/self/autogroup")
     if autogroup.exists():

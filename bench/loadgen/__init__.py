@@ -85,7 +85,6 @@ def run_load(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=urgent,
             preexec_fn=go_first if urgent else None,
         )
         assert process.stdout is not None

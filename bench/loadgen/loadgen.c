@@ -10,13 +10,7 @@
  * It shares no code with any server that it measures. Build: cc -O2 -o loadgen loadgen.c -lm
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <math.h>
-#include <netinet/tcp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,34 +21,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "frames.h"
+#include "histogram.h"
+#include "websocket.h"
+
 enum {
     MAX_SESSIONS = 4096,
     MAX_SECONDS = 180,
-    SAMPLE_RATE_HZ = 24000,
-    DISTINCT_FRAMES = 16,
-    TAG_BYTES = 6, /* 12 bits of magic, 12 of session, 24 of sequence: eight base64 letters */
-    TAG_LETTERS = 8,
-    TAG_MAGIC = 0xd1a,
-    MAX_FRAME_BYTES = 19200,
-    MAX_MESSAGE_BYTES = 4 << 20,
     MAX_SCRIPT_STEPS = 16,
     DRAIN_MS = 500,
 };
-
-static const char APPEND_HEAD[] = "{\"type\":\"input_audio_buffer.append\",\"audio\":\"";
-static const char APPEND_TAIL[] = "\"}";
-static const char BASE64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-static int8_t base64_value[256];
-
-static void die(const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    fputs("loadgen: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-    va_end(args);
-    exit(3);
-}
 
 static uint64_t now_ns(void) {
     struct timespec t;
@@ -62,55 +38,14 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-/* Histogram of durations: 64 buckets per octave of 0.1 us, so a quantile is within 1.6 %. */
-enum { OCTAVE_BITS = 6, BUCKETS = 58 << OCTAVE_BITS };
-
-struct histogram {
-    uint64_t count[BUCKETS], n, max_ns;
-};
-
-static void histogram_add(struct histogram *h, uint64_t ns) {
-    uint64_t v = ns / 100;
-    int i = (int)v;
-    if (v >= 1u << OCTAVE_BITS) {
-        int e = 63 - __builtin_clzll(v);
-        i = ((e - OCTAVE_BITS + 1) << OCTAVE_BITS) +
-            (int)((v >> (e - OCTAVE_BITS)) & ((1u << OCTAVE_BITS) - 1));
-    }
-    h->count[i < BUCKETS ? i : BUCKETS - 1]++;
-    h->n++;
-    if (ns > h->max_ns) h->max_ns = ns;
-}
-
-static double histogram_quantile_us(const struct histogram *h, double q) {
-    uint64_t want = (uint64_t)ceil(q * (double)h->n), seen = 0;
-    for (int i = 0; i < BUCKETS && h->n; i++) {
-        seen += h->count[i];
-        if (seen < want) continue;
-        if (i < 1 << OCTAVE_BITS) return i / 10.0;
-        int e = (i >> OCTAVE_BITS) + OCTAVE_BITS - 1;
-        double mantissa = 1.0 + ((i & ((1 << OCTAVE_BITS) - 1)) + 0.5) / (1 << OCTAVE_BITS);
-        return ldexp(mantissa, e) / 10.0;
-    }
-    return 0;
-}
-
-static void histogram_print(const char *name, const struct histogram *h) {
-    printf("\"%s\":{\"n\":%llu,\"p50\":%.1f,\"p90\":%.1f,\"p99\":%.1f,\"p999\":%.1f,\"max\":%.1f},",
-           name, (unsigned long long)h->n, histogram_quantile_us(h, .5),
-           histogram_quantile_us(h, .9), histogram_quantile_us(h, .99),
-           histogram_quantile_us(h, .999), (double)h->max_ns / 1e3);
-}
-
 struct session {
-    int fd, index, closed, close_code;
+    struct connection c;
+    int index;
     uint64_t phase_ns;
-    uint32_t next_seq;      /* sequence of the next append */
-    uint32_t expected_seq;  /* sequence of the next echo */
-    uint64_t echoed_bytes;  /* place in the audio that came back */
-    uint8_t *in;            /* what was received and not yet taken apart */
-    size_t in_len, in_cap;
-    uint8_t *out;           /* rest of a frame that the socket did not take at once */
+    uint32_t next_seq;     /* sequence of the next append */
+    uint32_t expected_seq; /* sequence of the next echo */
+    uint64_t echoed_bytes; /* place in the audio that came back */
+    uint8_t *out;          /* rest of a frame that the socket did not take at once */
     size_t out_len;
 };
 
@@ -130,16 +65,10 @@ static struct session *sessions;
 static struct script_step script[MAX_SCRIPT_STEPS];
 static int script_len, epoll_fd;
 
-static size_t frame_bytes;
-static uint8_t pcm[DISTINCT_FRAMES][MAX_FRAME_BYTES];
-static uint8_t *message[DISTINCT_FRAMES]; /* complete masked WebSocket messages */
-static size_t message_len, tag_at;        /* tag_at: where the tag's letters stand */
-static const uint8_t MASK[4] = {0x5a, 0x13, 0xc7, 0x98};
-
 static uint64_t schedule_start_ns, record_from_ns, record_to_ns;
 static struct histogram latency, lateness;
 static struct {
-    uint64_t appends, deltas, audio_bytes, other_messages, received_bytes;
+    uint64_t appends, deltas, audio_bytes, other_messages;
     uint64_t lost, out_of_order, coalesced, untagged, blocked, mismatched, errors;
 } counts;
 
@@ -148,64 +77,6 @@ static int recording(uint64_t t) { return t >= record_from_ns && t < record_to_n
 static uint64_t scheduled_ns(const struct session *s, uint64_t seq) {
     return schedule_start_ns + seq * opt.period_ns + s->phase_ns;
 }
-
-/* ---- frames ---- */
-
-static void tag_bytes(uint8_t out[TAG_BYTES], int session, uint32_t seq) {
-    uint64_t tag = (uint64_t)TAG_MAGIC << 36 | (uint64_t)session << 24 | (seq & 0xffffff);
-    for (int i = 0; i < TAG_BYTES; i++) out[i] = (uint8_t)(tag >> (40 - 8 * i));
-}
-
-static void base64_encode(uint8_t *out, const uint8_t *in, size_t n) {
-    for (size_t i = 0; i < n; i += 3, out += 4) {
-        uint32_t v = (uint32_t)in[i] << 16 | (uint32_t)in[i + 1] << 8 | in[i + 2];
-        for (int k = 0; k < 4; k++) out[k] = (uint8_t)BASE64[v >> (18 - 6 * k) & 63];
-    }
-}
-
-static size_t websocket_header(uint8_t *out, int opcode, size_t n) {
-    out[0] = (uint8_t)(0x80 | opcode);
-    size_t at = 2;
-    if (n < 126) out[1] = (uint8_t)(0x80 | n);
-    else { out[1] = 0x80 | 126; out[2] = (uint8_t)(n >> 8); out[3] = (uint8_t)n; at = 4; }
-    memcpy(out + at, MASK, 4);
-    return at + 4;
-}
-
-static void prepare_frames(void) {
-    frame_bytes = (size_t)(opt.period_ns * SAMPLE_RATE_HZ / 1000000000ull) * 2;
-    if (frame_bytes > MAX_FRAME_BYTES || frame_bytes % 3)
-        die("a frame of %zu bytes does not work, choose a period of 20, 40 or 80 ms", frame_bytes);
-    for (int f = 0; f < DISTINCT_FRAMES; f++) {
-        for (size_t i = 0; i < frame_bytes / 2; i++) {
-            double t = (double)(i + (size_t)f * frame_bytes / 2) / SAMPLE_RATE_HZ;
-            double v = .3 * sin(2 * M_PI * 150 * t) + .2 * sin(2 * M_PI * 730 * t);
-            int16_t sample = (int16_t)(v * 20000 + drand48() * 600 - 300);
-            pcm[f][2 * i] = (uint8_t)sample;
-            pcm[f][2 * i + 1] = (uint8_t)(sample >> 8);
-        }
-        size_t text_len = sizeof APPEND_HEAD - 1 + frame_bytes / 3 * 4 + sizeof APPEND_TAIL - 1;
-        uint8_t *m = message[f] = malloc(text_len + 14);
-        size_t head = websocket_header(m, 1, text_len), at = head;
-        memcpy(m + at, APPEND_HEAD, sizeof APPEND_HEAD - 1);
-        tag_at = at += sizeof APPEND_HEAD - 1;
-        base64_encode(m + at, pcm[f], frame_bytes);
-        memcpy(m + at + frame_bytes / 3 * 4, APPEND_TAIL, sizeof APPEND_TAIL - 1);
-        for (size_t i = 0; i < text_len; i++) m[head + i] ^= MASK[i & 3];
-        message_len = head + text_len;
-    }
-}
-
-static const uint8_t *tagged_message(const struct session *s, uint32_t seq) {
-    uint8_t tag[TAG_BYTES], letters[TAG_LETTERS], *m = message[seq % DISTINCT_FRAMES];
-    tag_bytes(tag, s->index, seq);
-    base64_encode(letters, tag, TAG_BYTES);
-    for (size_t i = 0; i < TAG_LETTERS; i++)
-        m[tag_at + i] = letters[i] ^ MASK[(sizeof APPEND_HEAD - 1 + i) & 3];
-    return m;
-}
-
-/* ---- what comes back ---- */
 
 static void check_content(struct session *s, const uint8_t *bytes, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -222,17 +93,6 @@ static void check_content(struct session *s, const uint8_t *bytes, size_t n) {
         counts.mismatched++;
         return;
     }
-}
-
-static size_t base64_decode(uint8_t *out, const uint8_t *in, size_t n) {
-    size_t len = 0;
-    uint32_t v = 0;
-    int bits = 0;
-    for (size_t i = 0; i < n && base64_value[in[i]] >= 0; i++) {
-        v = v << 6 | (uint32_t)base64_value[in[i]];
-        if ((bits += 6) >= 8) out[len++] = (uint8_t)(v >> (bits -= 8));
-    }
-    return len;
 }
 
 static void on_delta(struct session *s, const uint8_t *letters, size_t n, uint64_t t) {
@@ -281,111 +141,42 @@ static void on_text(struct session *s, const uint8_t *text, size_t n, uint64_t t
     on_delta(s, p, (size_t)(close - p), t);
 }
 
-static void send_control(struct session *s, int opcode, const uint8_t *body, size_t n) {
-    uint8_t m[140];
-    size_t head = websocket_header(m, opcode, n);
-    for (size_t i = 0; i < n; i++) m[head + i] = body[i] ^ MASK[i & 3];
-    if (send(s->fd, m, head + n, MSG_NOSIGNAL) < 0) s->closed = 1;
-}
-
-/* Takes one message off the session's input; returns 0 when none is complete.
- * The message stays valid until the next call that reads from the socket. */
-static int take_message(struct session *s, size_t *at, int *opcode, const uint8_t **body,
-                        size_t *len) {
-    const uint8_t *b = s->in + *at;
-    size_t have = s->in_len - *at, head = 2;
-    if (have < head) return 0;
-    size_t n = b[1] & 127;
-    if (n == 126) {
-        if (have < (head = 4)) return 0;
-        n = (size_t)b[2] << 8 | b[3];
-    } else if (n == 127) {
-        if (have < (head = 10)) return 0;
-        n = 0;
-        for (int i = 2; i < 10; i++) n = n << 8 | b[i];
-    }
-    if (n > MAX_MESSAGE_BYTES) die("a message of %zu bytes, the limit is %d", n, MAX_MESSAGE_BYTES);
-    if (head + n > s->in_cap) s->in = realloc(s->in, s->in_cap = head + n + 65536);
-    if (have < head + n) return 0;
-    b = s->in + *at;
-    if (!(b[0] & 0x80)) die("a fragmented message: not supported");
-    if (b[1] & 0x80 || b[0] & 0x70) die("a frame with a mask or a reserved bit (0x%02x%02x)", b[0], b[1]);
-    *opcode = b[0] & 15, *body = b + head, *len = n;
-    *at += head + n;
-    return 1;
-}
-
 static void on_message(struct session *s, int opcode, const uint8_t *body, size_t n, uint64_t t) {
-    if (opcode == 1) on_text(s, body, n, t);
-    else if (opcode == 9) send_control(s, 10, body, n < 125 ? n : 125);
-    else if (opcode == 8) { s->closed = 1; s->close_code = n >= 2 ? body[0] << 8 | body[1] : 1005; }
-}
-
-static int receive(struct session *s) {
-    if (s->in_cap - s->in_len < 65536) s->in = realloc(s->in, s->in_cap += 65536);
-    ssize_t r = recv(s->fd, s->in + s->in_len, s->in_cap - s->in_len, 0);
-    if (r > 0) { s->in_len += (size_t)r; counts.received_bytes += (uint64_t)r; }
-    return r > 0 ? 1 : r < 0 && errno == EAGAIN ? 0 : -1;
+    if (opcode == TEXT) on_text(s, body, n, t);
+    else if (opcode == PING) send_control(&s->c, PONG, body, n < 125 ? n : 125);
+    else if (opcode == CLOSE) {
+        s->c.closed = 1;
+        s->c.close_code = n >= 2 ? body[0] << 8 | body[1] : 1005;
+    }
 }
 
 static void take_all(struct session *s, uint64_t t) {
     size_t at = 0, n;
     int opcode;
     const uint8_t *body;
-    while (take_message(s, &at, &opcode, &body, &n)) on_message(s, opcode, body, n, t);
-    memmove(s->in, s->in + at, s->in_len - at);
-    s->in_len -= at;
+    while (take_message(&s->c, &at, &opcode, &body, &n)) on_message(s, opcode, body, n, t);
+    memmove(s->c.in, s->c.in + at, s->c.in_len - at);
+    s->c.in_len -= at;
 }
-
-/* ---- opening ---- */
 
 static void wait_for(struct session *s, const char *needle) {
     for (;;) {
         size_t at = 0, n;
         int opcode, found = 0;
         const uint8_t *body;
-        while (!found && take_message(s, &at, &opcode, &body, &n)) {
-            if (opcode == 1) found = memmem(body, n, needle, strlen(needle)) != NULL;
+        while (!found && take_message(&s->c, &at, &opcode, &body, &n)) {
+            if (opcode == TEXT) found = memmem(body, n, needle, strlen(needle)) != NULL;
             else on_message(s, opcode, body, n, now_ns());
-            if (opcode == 1 && !found && memmem(body, n, "\"error\"", 7))
+            if (opcode == TEXT && !found && memmem(body, n, "\"error\"", 7))
                 die("session %d: server said %.*s", s->index, (int)n, body);
         }
-        memmove(s->in, s->in + at, s->in_len - at);
-        s->in_len -= at;
+        memmove(s->c.in, s->c.in + at, s->c.in_len - at);
+        s->c.in_len -= at;
         if (found) return;
-        if (s->closed || receive(s) < 1)
+        if (s->c.closed || receive(&s->c) < 1)
             die("session %d: no message with '%s' came (closed %d, code %d)", s->index, needle,
-                s->closed, s->close_code);
+                s->c.closed, s->c.close_code);
     }
-}
-
-static void send_text(struct session *s, const char *text) {
-    size_t n = strlen(text);
-    if (n > 65535) die("a script line of %zu bytes, the limit is 65535", n);
-    uint8_t *m = malloc(n + 14);
-    size_t head = websocket_header(m, 1, n);
-    for (size_t i = 0; i < n; i++) m[head + i] = (uint8_t)text[i] ^ MASK[i & 3];
-    if (send(s->fd, m, head + n, MSG_NOSIGNAL) != (ssize_t)(head + n)) die("send: %s", strerror(errno));
-    free(m);
-}
-
-static void upgrade(struct session *s) {
-    char request[1024];
-    int n = snprintf(request, sizeof request,
-                     "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUpgrade: websocket\r\n"
-                     "Connection: Upgrade\r\nSec-WebSocket-Key: ZHVvbG9ndWUtbG9hZC1nZQ==\r\n"
-                     "Sec-WebSocket-Version: 13\r\n\r\n", opt.path, opt.port);
-    if (send(s->fd, request, (size_t)n, MSG_NOSIGNAL) != n) die("send: %s", strerror(errno));
-    uint8_t *end = NULL;
-    while (!end) {
-        if (receive(s) < 1) die("session %d: the server closed during the upgrade", s->index);
-        end = memmem(s->in, s->in_len, "\r\n\r\n", 4);
-    }
-    if (memcmp(s->in, "HTTP/1.1 101", 12))
-        die("session %d: no upgrade: %.*s", s->index, (int)s->in_len, s->in);
-    size_t used = (size_t)(end + 4 - s->in);
-    memmove(s->in, s->in + used, s->in_len - used);
-    s->in_len -= used;
 }
 
 static void open_session(struct session *s) {
@@ -393,18 +184,19 @@ static void open_session(struct session *s) {
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     struct timeval timeout = {20, 0};
     int one = 1;
-    s->fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (s->fd < 0 || connect(s->fd, (void *)&to, sizeof to)) die("connect: %s", strerror(errno));
-    setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    upgrade(s);
+    s->c.fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (s->c.fd < 0 || connect(s->c.fd, (void *)&to, sizeof to))
+        die("connect: %s", strerror(errno));
+    setsockopt(s->c.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(s->c.fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    upgrade(&s->c, opt.path, opt.port);
     for (int i = 0; i < script_len; i++) {
-        if (script[i].what == '>') send_text(s, script[i].text);
+        if (script[i].what == '>') send_text(&s->c, script[i].text);
         else wait_for(s, script[i].text);
     }
-    fcntl(s->fd, F_SETFL, O_NONBLOCK);
+    fcntl(s->c.fd, F_SETFL, O_NONBLOCK);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = s};
-    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, s->fd, &e);
+    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, s->c.fd, &e);
     take_all(s, now_ns());
 }
 
@@ -426,22 +218,20 @@ static void read_script(const char *path) {
     fclose(f);
 }
 
-/* ---- the run ---- */
-
 static void watch(struct session *s, uint32_t events) {
     struct epoll_event e = {.events = events, .data.ptr = s};
-    epoll_ctl(epoll_fd, EPOLL_CTL_MOD, s->fd, &e);
+    epoll_ctl(epoll_fd, EPOLL_CTL_MOD, s->c.fd, &e);
 }
 
 static void send_append(struct session *s, uint64_t due, uint64_t t) {
     uint32_t seq = s->next_seq++;
-    if (s->closed) return;
+    if (s->c.closed) return;
     if (recording(due)) { counts.appends++; histogram_add(&lateness, t - due); }
     if (s->out_len) { counts.blocked++; return; } /* lost: it will show as a gap in the tags */
-    const uint8_t *m = tagged_message(s, seq);
-    ssize_t r = send(s->fd, m, message_len, MSG_NOSIGNAL);
+    const uint8_t *m = tagged_message(s->index, seq);
+    ssize_t r = send(s->c.fd, m, message_len, MSG_NOSIGNAL);
     if (r == (ssize_t)message_len) return;
-    if (r < 0 && errno != EAGAIN) { s->closed = 1; return; }
+    if (r < 0 && errno != EAGAIN) { s->c.closed = 1; return; }
     size_t sent = r < 0 ? 0 : (size_t)r;
     s->out_len = message_len - sent;
     if (!s->out) s->out = malloc(message_len);
@@ -450,7 +240,7 @@ static void send_append(struct session *s, uint64_t due, uint64_t t) {
 }
 
 static void send_rest(struct session *s) {
-    ssize_t r = send(s->fd, s->out, s->out_len, MSG_NOSIGNAL);
+    ssize_t r = send(s->c.fd, s->out, s->out_len, MSG_NOSIGNAL);
     if (r <= 0) return;
     s->out_len -= (size_t)r;
     memmove(s->out, s->out + r, s->out_len);
@@ -513,9 +303,9 @@ static double run(void) {
             struct session *s = events[i].data.ptr;
             if (events[i].events & EPOLLOUT && s->out_len) send_rest(s);
             if (!(events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))) continue;
-            if (receive(s) < 0) {
-                s->closed = 1;
-                epoll_ctl(epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+            if (receive(&s->c) < 0) {
+                s->c.closed = 1;
+                epoll_ctl(epoll_fd, EPOLL_CTL_DEL, s->c.fd, NULL);
             } else take_all(s, now_ns());
         }
     }
@@ -529,15 +319,15 @@ static double run(void) {
 static void print_result(double cpu_s) {
     int closed = 0, close_code = 0, silent = 0;
     for (int i = 0; i < opt.sessions; i++) {
-        closed += sessions[i].closed;
-        if (sessions[i].close_code) close_code = sessions[i].close_code;
+        closed += sessions[i].c.closed;
+        if (sessions[i].c.close_code) close_code = sessions[i].c.close_code;
         silent += sessions[i].echoed_bytes == 0;
     }
     printf("LOADGEN {\"sessions\":%d,\"seconds\":%d,\"period_us\":%llu,\"frame_bytes\":%zu,",
            opt.sessions, opt.seconds, (unsigned long long)opt.period_ns / 1000, frame_bytes);
 #define COUNT(name) printf("\"" #name "\":%llu,", (unsigned long long)counts.name)
     COUNT(appends); COUNT(deltas); COUNT(audio_bytes); COUNT(other_messages);
-    COUNT(received_bytes); COUNT(lost); COUNT(out_of_order); COUNT(coalesced); COUNT(untagged);
+    COUNT(lost); COUNT(out_of_order); COUNT(coalesced); COUNT(untagged);
     COUNT(blocked); COUNT(mismatched); COUNT(errors);
     histogram_print("latency_us", &latency);
     histogram_print("lateness_us", &lateness);
@@ -564,9 +354,11 @@ static void read_options(int argc, char **argv) {
         else if (!strcmp(name, "--sessions")) opt.sessions = number(name, value, 1, MAX_SESSIONS);
         else if (!strcmp(name, "--seconds")) opt.seconds = number(name, value, 1, MAX_SECONDS);
         else if (!strcmp(name, "--warm-seconds")) opt.warm_seconds = number(name, value, 0, 60);
-        else if (!strcmp(name, "--period-ms")) opt.period_ns = (uint64_t)number(name, value, 20, 200) * 1000000;
+        else if (!strcmp(name, "--period-ms"))
+            opt.period_ns = (uint64_t)number(name, value, 20, 200) * 1000000;
         else if (!strcmp(name, "--settle-ms")) opt.settle_ms = number(name, value, 0, 10000);
-        else if (!strcmp(name, "--connect-gap-us")) opt.connect_gap_us = number(name, value, 0, 1000000);
+        else if (!strcmp(name, "--connect-gap-us"))
+            opt.connect_gap_us = number(name, value, 0, 1000000);
         else if (!strcmp(name, "--path")) opt.path = value;
         else if (!strcmp(name, "--script")) opt.script = value;
         else die("unknown option %s", name);
@@ -582,10 +374,8 @@ int main(int argc, char **argv) {
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
-    memset(base64_value, -1, sizeof base64_value);
-    for (int i = 0; i < 64; i++) base64_value[(uint8_t)BASE64[i]] = (int8_t)i;
     srand48(12345);
-    prepare_frames();
+    prepare_frames(opt.period_ns);
     if (opt.script) read_script(opt.script);
     if ((epoll_fd = epoll_create1(0)) < 0) die("epoll: %s", strerror(errno));
 

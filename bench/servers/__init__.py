@@ -154,7 +154,6 @@ def running(
             stdout=output,
             stderr=subprocess.STDOUT,
             preexec_fn=settle_in,
-            start_new_session=urgent,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         )
         try:
