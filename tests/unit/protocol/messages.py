@@ -1,0 +1,114 @@
+"""Hypothesis strategies for wire objects, made from the classes themselves."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+from hypothesis import strategies as st
+from msgspec import inspect as shapes
+
+from duologue.protocol import (
+    Command,
+    Event,
+    InputAudio,
+    InputImage,
+    InputText,
+    MessageItem,
+    OutputAudio,
+    OutputText,
+    TruncateItem,
+)
+
+TEXT = st.text(max_size=12)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def of(cls: Any) -> st.SearchStrategy[Any]:
+    """Any value that the class allows, with optional fields left out at times."""
+    return _of(shapes.type_info(cls))
+
+
+def commands() -> st.SearchStrategy[Any]:
+    return st.one_of([of(cls) for cls in get_args(Command)])
+
+
+def events() -> st.SearchStrategy[Any]:
+    return st.one_of([of(cls) for cls in get_args(Event)])
+
+
+def _of(shape: shapes.Type) -> st.SearchStrategy[Any]:
+    match shape:
+        case shapes.StrType():
+            return TEXT
+        case shapes.IntType():
+            return st.integers(-(2**63), 2**63)
+        case shapes.FloatType():
+            return st.floats(allow_nan=False, allow_infinity=False)
+        case shapes.BoolType():
+            return st.booleans()
+        case shapes.NoneType():
+            return st.none()
+        case shapes.BytesType():
+            return st.binary(max_size=40)
+        case shapes.LiteralType(values=values):
+            return st.sampled_from(sorted(values, key=str))
+        case shapes.UnionType(types=types):
+            return st.one_of([_of(inner) for inner in types])
+        case shapes.VarTupleType(item_type=inner):
+            return st.lists(_of(inner), max_size=3).map(tuple)
+        case shapes.DictType(value_type=shapes.StrType()):
+            return st.dictionaries(TEXT, TEXT, max_size=3)
+        case shapes.DictType():
+            return st.dictionaries(TEXT, JSON_VALUES, max_size=3)
+        case shapes.StructType(cls=cls):
+            return st.deferred(lambda: _SPECIAL[cls]() if cls in _SPECIAL else _struct(shape))
+        case _:
+            raise NotImplementedError(shape)
+
+
+def _struct(shape: shapes.StructType, **fixed: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    required = {f.name: _of(f.type) for f in shape.fields if f.required}
+    optional = {f.name: _of(f.type) for f in shape.fields if not f.required}
+    for name, strategy in fixed.items():
+        required.pop(name, None)
+        optional.pop(name, None)
+        required[name] = strategy
+    return st.fixed_dictionaries(required, optional=optional).map(lambda f: shape.cls(**f))
+
+
+def _special(cls: type[msgspec.Struct], **fixed: st.SearchStrategy[Any]) -> Any:
+    info = shapes.type_info(cls)
+    assert isinstance(info, shapes.StructType)
+    return _struct(info, **fixed)
+
+
+def _message_items() -> st.SearchStrategy[Any]:
+    """Parts fit the role, since the decoder refuses others."""
+    by_role = {
+        "system": of(InputText),
+        "user": st.one_of(of(InputText), of(InputAudio), of(InputImage)),
+        "assistant": st.one_of(of(OutputText), of(OutputAudio)),
+    }
+    return st.sampled_from(sorted(by_role)).flatmap(
+        lambda role: _special(
+            MessageItem,
+            role=st.just(role),
+            content=st.lists(by_role[role], max_size=3).map(tuple),
+        )
+    )
+
+
+_SPECIAL = {
+    MessageItem: _message_items,
+    InputImage: lambda: _special(InputImage, image_url=TEXT.map("data:image/png;base64,{}".format)),
+    TruncateItem: lambda: _special(
+        TruncateItem,
+        content_index=st.integers(0, 9),
+        audio_end_ms=st.integers(0, 10**12),
+    ),
+}
