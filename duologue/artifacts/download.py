@@ -94,6 +94,14 @@ def part_of(target: Path) -> Path:
     return target.with_name(target.name + ".part")
 
 
+def bytes_there(target: Path) -> int:
+    """How much of an unfinished file an earlier try left."""
+    try:
+        return part_of(target).stat().st_size
+    except OSError:
+        return 0
+
+
 class _Download:
     """The state of one download: a file that grows, and the hash of what is in it."""
 

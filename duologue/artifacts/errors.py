@@ -20,7 +20,7 @@ import errno
 from collections.abc import Sequence
 from pathlib import Path
 
-from duologue.core.errors import DuologueError
+from duologue.core.errors import ConfigError, DuologueError
 
 READ_ONLY_ERRNOS = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -30,8 +30,8 @@ class ArtifactError(DuologueError):
     """Base of this package's errors. Raised at start or by ``duologue models``, never in a call."""
 
 
-class UnknownArtifact(ArtifactError):
-    """The manifest has no artifact of that id. Correct the id."""
+class UnknownArtifact(ArtifactError, ConfigError):
+    """The manifest has no artifact of that id. Correct the setting or the command."""
 
 
 class ArtifactMissing(ArtifactError):

@@ -18,6 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.table import Column
 
 from duologue.core.clock import Clock, SystemClock
 
@@ -154,13 +155,13 @@ def shown_on(stream: TextIO | None = None, clock: Clock | None = None) -> Iterat
         yield Lines(stream, clock or SystemClock())
         return
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+        BarColumn(bar_width=16),
         DownloadColumn(),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(file=stream), transient=True) as progress:
+    with Progress(*columns, console=Console(file=stream), transient=True, expand=True) as progress:
         yield Bars(progress)
 
 

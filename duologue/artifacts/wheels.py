@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from duologue.artifacts.cache import Cache
-from duologue.artifacts.download import Patience, Wanted, download, part_of
+from duologue.artifacts.download import Patience, Wanted, bytes_there, download, part_of
 from duologue.artifacts.errors import AccessRefused, SourceUnavailable, WrongHash
 from duologue.artifacts.files import CHUNK_BYTES, sha256_of
 from duologue.artifacts.manifest import Wheel
@@ -56,7 +56,11 @@ class WheelShelf:
         self._urls: dict[str, str] | None = None
 
     def order(self, name: str, purpose: str) -> Future[Path]:
-        """Start to load a wheel, or join a load that runs; the file is verified."""
+        """Start to load a wheel, or join a load that runs; the file is verified.
+
+        Args:
+            purpose: What it is loaded for, in the words of the person who waits.
+        """
         with self._lock:
             load = self._loads.get(name)
             if load is None:
@@ -97,12 +101,12 @@ class WheelShelf:
 
     def _load(self, wheel: Wheel, purpose: str) -> Path:
         path = self._path(wheel)
-        label = f"download {purpose} ({wheel.name})"
+        label = f"download {purpose}"
         wanted = Wanted(label, wheel.size_bytes, wheel.sha256)
         if path.is_file() and sha256_of(path) == wheel.sha256:
             return path
         url = self._locate().get(wheel.name)
-        task = self._progress.begin(label, wheel.size_bytes)
+        task = self._progress.begin(label, wheel.size_bytes, bytes_there(path))
         try:
             if url is not None:
                 try:

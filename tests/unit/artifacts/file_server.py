@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -40,10 +41,8 @@ class FileServer:
 
 @contextmanager
 def serving() -> Iterator[FileServer]:
-    http_server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    http_server.daemon_threads = True
-    server = FileServer(f"http://127.0.0.1:{http_server.server_address[1]}")
-    http_server.content = server  # type: ignore[attr-defined]
+    http_server = _Server(("127.0.0.1", 0), _Handler)
+    server = http_server.content = FileServer(f"http://127.0.0.1:{http_server.server_address[1]}")
     thread = threading.Thread(
         target=http_server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
     )
@@ -56,8 +55,18 @@ def serving() -> Iterator[FileServer]:
         thread.join()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    content: FileServer
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a client that stops may hang up
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    server: _Server
 
     def do_HEAD(self) -> None:
         self._answer(has_body=False)
@@ -69,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def _answer(self, has_body: bool) -> None:
-        server: FileServer = self.server.content  # type: ignore[attr-defined]
+        server = self.server.content
         asked_range = self.headers.get("Range", "")
         server.asked.append((self.path, asked_range))
         waiting = server.misbehaves.get(self.path)
