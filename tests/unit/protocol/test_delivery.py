@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from typing import get_args
+
+from duologue.protocol.delivery import Delivery
+from duologue.protocol.events import Event
+
+
+def tags(delivery: Delivery) -> set[str]:
+    members = [member for member in get_args(Event) if member.delivery is delivery]
+    return {member.__struct_config__.tag for member in members}
+
+
+def test_an_interruption_takes_back_what_was_not_heard_and_nothing_else() -> None:
+    assert tags(Delivery.CLEARABLE) == {
+        "response.output_audio.delta",
+        "response.output_audio_transcript.delta",
+        "response.output_text.delta",
+    }
+
+
+def test_only_progress_may_be_dropped() -> None:
+    assert tags(Delivery.DROPPABLE) == {"rate_limits.updated"}
+
+
+def test_every_event_says_what_happens_to_it() -> None:
+    assert all(isinstance(member.delivery, Delivery) for member in get_args(Event))

@@ -1,0 +1,423 @@
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from time import process_time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from duologue.core.errors import ClientError, LimitExceeded, ProtocolError
+from duologue.protocol.commands import (
+    AppendAudio,
+    ClearAudio,
+    Command,
+    CreateItem,
+    CreateResponse,
+    UpdateSession,
+)
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.events import Event, ItemRetrieved
+from duologue.protocol.items import FunctionCallItem, InputAudio, MessageItem
+from duologue.protocol.json_codec import (
+    UnknownEvent,
+    decode_command,
+    decode_event,
+    encode_command,
+    encode_event,
+)
+from duologue.protocol.limits import MAX_APPEND_BYTES
+from duologue.protocol.response_events import AudioDelta
+from tests.unit.protocol.messages import commands, events, of
+
+APPEND = b'{"type":"input_audio_buffer.append","audio":"'
+
+
+def append(audio: bytes) -> bytes:
+    return APPEND + audio + b'"}'
+
+
+def refused(message: bytes | str) -> ClientError:
+    with pytest.raises(ClientError) as caught:
+        decode_command(message)
+    return caught.value
+
+
+def outcome(decode: Callable[[bytes], Command], message: bytes) -> Any:
+    try:
+        return decode(message)
+    except ClientError as exc:
+        return type(exc), exc.code, exc.param
+
+
+def decode_the_long_way(message: bytes) -> Command:
+    """The typed path: a leading space is enough to miss the short one."""
+    return decode_command(b" " + message)
+
+
+@given(commands())
+def test_a_command_survives_the_wire(command: Command) -> None:
+    assert decode_command(encode_command(command)) == command
+
+
+@given(commands())
+def test_a_command_as_text_is_the_same_as_its_bytes(command: Command) -> None:
+    assert decode_command(encode_command(command).decode()) == command
+
+
+@given(events(), st.integers(0, 2**63))
+def test_an_event_survives_the_wire_with_its_number_first(event: Event, seq: int) -> None:
+    message = encode_event(event, seq)
+    assert message.startswith(b'{"event_id":"event_%d","type":"' % seq)
+    assert decode_event(message) == (event, f"event_{seq}")
+    assert list(json.loads(message))[1] == "type"
+
+
+@given(of(AudioDelta), st.integers(0, 99))
+def test_the_short_way_of_an_audio_delta_writes_what_the_long_way_does(
+    event: AudioDelta, seq: int
+) -> None:
+    long_way = msgspec.json.encode({"event_id": f"event_{seq}"})[:-1] + b","
+    assert encode_event(event, seq) == long_way + msgspec.json.encode(event)[1:]
+
+
+@given(st.binary(max_size=60))
+@example(b"")
+@example(b'AAAA","event_id":"x')
+@example(b'AAAA","audio":"BBBB')
+@example(b'AAAA\\",\\"x\\":\\"')
+@example(b"+\\/8A")
+@example(b"AA\nA")
+@example(b"YWJ=")
+def test_the_short_way_of_an_append_reads_what_the_long_way_does(middle: bytes) -> None:
+    assert outcome(decode_command, append(middle)) == outcome(decode_the_long_way, append(middle))
+
+
+@given(st.text('AB+/=\\",:{} \neventid_ audio', max_size=30))
+def test_whatever_follows_the_audio_both_ways_agree(suffix: str) -> None:
+    message = APPEND + suffix.encode()
+    assert outcome(decode_command, message) == outcome(decode_the_long_way, message)
+
+
+@given(st.binary(max_size=99), st.sampled_from(["", "e1", "audio", "\u00e9"]))
+def test_an_append_may_have_spaces_an_id_and_any_order_of_keys(audio: bytes, event_id: str) -> None:
+    fields = {"audio": base64.b64encode(audio).decode(), "type": "input_audio_buffer.append"}
+    if event_id:
+        fields["event_id"] = event_id
+    for keys in (list(fields), sorted(fields), sorted(fields, reverse=True)):
+        message = json.dumps({key: fields[key] for key in keys}, indent=1)
+        assert decode_command(message) == AppendAudio(audio=audio, event_id=event_id or None)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_at_all_are_a_command_or_one_refusal(message: bytes) -> None:
+    assert outcome(decode_command, message) is not None
+
+
+@given(commands(), st.data())
+def test_a_damaged_command_is_a_command_or_one_refusal(
+    command: Command, data: st.DataObject
+) -> None:
+    message = bytearray(encode_command(command))
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(message) - 1))
+        message[place] = data.draw(st.integers(0, 255))
+    assert outcome(decode_command, bytes(message)) is not None
+
+
+BAD_AUDIO = {
+    "padding alone": b"====",
+    "no padding": b"abc",
+    "newline": b"YWJj\\nYWJj",
+    "space": b"YWJj YWJj",
+    "URL alphabet": b"YW-_",
+    "data URL": b"data:audio/wav;base64,YWJj",
+    "5 MB with one star": b"A" * 5_000_000 + b"*AAA",
+    "not ASCII": "YWJé".encode(),
+    "escaped and not ASCII": b"YW\\u00e9j",
+    "two texts": b"YQ==YQ==",
+}
+
+
+@pytest.mark.parametrize("audio", BAD_AUDIO.values(), ids=BAD_AUDIO)
+def test_bad_base64_is_refused(audio: bytes) -> None:
+    error = refused(append(audio))
+    assert (error.code, error.param) == ("invalid_base64", "audio")
+    assert refused(b" " + append(audio)[:-1] + b',"event_id":"e"}').event_id == "e"
+
+
+@pytest.mark.parametrize("value", [b"5", b"null", b"[]", b'{"a":"b"}', b"true"])
+def test_audio_that_is_no_text_is_refused(value: bytes) -> None:
+    error = refused(b'{"event_id":"e","type":"input_audio_buffer.append","audio":%b}' % value)
+    assert (error.code, error.param, error.event_id) == ("invalid_value", "audio", "e")
+
+
+def test_an_append_without_audio_is_refused() -> None:
+    error = refused(b'{"type":"input_audio_buffer.append","event_id":"e"}')
+    assert (error.code, error.param, error.event_id) == ("missing_required_parameter", "audio", "e")
+
+
+def test_empty_audio_is_allowed() -> None:
+    assert decode_command(append(b"")) == AppendAudio(audio=b"")
+
+
+@pytest.mark.parametrize("prefix", [b"", b" "])
+def test_an_append_may_hold_15_mib_and_no_more(prefix: bytes) -> None:
+    for size in (MAX_APPEND_BYTES - 1, MAX_APPEND_BYTES):
+        command = decode_command(prefix + append(base64.b64encode(bytes(size))))
+        assert isinstance(command, AppendAudio)
+        assert len(command.audio) == size
+    error = refused(prefix + append(base64.b64encode(bytes(MAX_APPEND_BYTES + 1))))
+    assert isinstance(error, LimitExceeded)
+    assert error.param == "audio"
+    assert "limit is 15728640 bytes" in error.message
+
+
+BAD_ENVELOPES: dict[str, tuple[bytes | str, str, str | None]] = {
+    "not JSON": (b"hello", "invalid_json", None),
+    "empty": (b"", "invalid_json", None),
+    "list": (b"[]", "invalid_request", None),
+    "null": (b"null", "invalid_request", None),
+    "text": (b'"x"', "invalid_request", None),
+    "no type": (b"{}", "missing_required_parameter", "type"),
+    "type is a number": (b'{"type":1}', "unknown_event_type", "type"),
+    "unknown type": (b'{"type":"foo"}', "unknown_event_type", "type"),
+    "type with a space": (b'{"type":"response.cancel "}', "unknown_event_type", "type"),
+    "beta name": (b'{"type":"response.audio.delta"}', "unknown_event_type", "type"),
+    "huge type": (b'{"type":"' + b"x" * 3_000_000 + b'"}', "unknown_event_type", "type"),
+    "equal keys": (
+        b'{"type":"response.cancel","response_id":"a","response_id":"b"}',
+        "invalid_value",
+        "response_id",
+    ),
+    "equal keys of an append": (
+        b'{"type":"input_audio_buffer.append","audio":"AAAA","audio":"BBBB"}',
+        "invalid_value",
+        "audio",
+    ),
+    "nested lists": (
+        b'{"type":"session.update","session":{"x":' + b"[" * 10_000 + b"]" * 10_000 + b"}}",
+        "invalid_json",
+        None,
+    ),
+    "nested objects": (
+        b'{"type":"response.create","x":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",
+        "invalid_json",
+        None,
+    ),
+    "nested schema": (
+        b'{"type":"session.update","session":{"tools":[{"type":"function","name":"f","parameters":'
+        + b'{"a":' * 10_000
+        + b"1"
+        + b"}" * 10_000
+        + b"}]}}",
+        "invalid_json",
+        None,
+    ),
+    "lists never closed": (b"[" * 15_000_000, "invalid_request", None),
+    "not a number": (
+        b'{"type":"conversation.item.truncate","item_id":"i","audio_end_ms":NaN}',
+        "invalid_json",
+        None,
+    ),
+    "infinity": (
+        b'{"type":"conversation.item.truncate","item_id":"i","audio_end_ms":Infinity}',
+        "invalid_json",
+        None,
+    ),
+    "fraction": (
+        b'{"type":"conversation.item.truncate","item_id":"i","audio_end_ms":1.5}',
+        "invalid_value",
+        "audio_end_ms",
+    ),
+    "text for a number": (
+        b'{"type":"conversation.item.truncate","item_id":"i","audio_end_ms":"2000"}',
+        "invalid_value",
+        "audio_end_ms",
+    ),
+    "negative": (
+        b'{"type":"conversation.item.truncate","item_id":"i","audio_end_ms":-1}',
+        "invalid_value",
+        "audio_end_ms",
+    ),
+    "5,000 digits": (
+        b'{"type":"conversation.item.truncate","item_id":"i","audio_end_ms":' + b"1" * 5000 + b"}",
+        "invalid_value",
+        "audio_end_ms",
+    ),
+    "event_id of 2 MB": (
+        b'{"type":"response.create","event_id":"' + b"e" * 2_000_000 + b'"}',
+        "limit_exceeded",
+        "event_id",
+    ),
+    "event_id of 2 MB on an append": (
+        b'{"type":"input_audio_buffer.append","audio":"","event_id":"' + b"e" * 2_000_000 + b'"}',
+        "limit_exceeded",
+        "event_id",
+    ),
+    "event_id is a number": (
+        b'{"type":"response.create","event_id":7}',
+        "invalid_value",
+        "event_id",
+    ),
+    "byte order mark": (b'\xef\xbb\xbf{"type":"response.create"}', "invalid_json", None),
+    "lone surrogate escaped": (
+        b'{"type":"response.cancel","response_id":"\\ud800"}',
+        "invalid_json",
+        None,
+    ),
+    "lone surrogate": ('{"type":"response.cancel","event_id":"\ud800"}', "invalid_json", None),
+    "raw audio": (bytes(range(256)), "invalid_json", None),
+    "something after the end": (b'{"type":"response.create"}{}', "invalid_json", None),
+    "an ignored key that is no text": (
+        b'{"type":"response.create","x":"\xff"}',
+        "invalid_json",
+        None,
+    ),
+    "wrong format": (
+        b'{"type":"session.update","session":{"audio":{"input":{"format":{"type":"g711-ulaw"}}}}}',
+        "invalid_value",
+        "session.audio.input.format.type",
+    ),
+    "format as text": (
+        b'{"type":"session.update","session":{"audio":{"output":{"format":"pcm16"}}}}',
+        "invalid_value",
+        "session.audio.output.format",
+    ),
+    "misspelt detection": (
+        b'{"type":"session.update","session":{"audio":{"input":{"turn_detection":{"foo":1}}}}}',
+        "unknown_parameter",
+        "session.audio.input.turn_detection.foo",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ENVELOPES.values(), ids=BAD_ENVELOPES)
+def test_a_bad_message_is_one_refusal_with_a_stable_code(
+    case: tuple[bytes | str, str, str | None],
+) -> None:
+    message, code, param = case
+    error = refused(message)
+    assert (error.code, error.param) == (code, param)
+    assert ErrorCode(error.code)
+    assert len(error.message) < 400
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(case[0] for case in BAD_ENVELOPES.values()),
+        *(append(audio) for audio in BAD_AUDIO.values()),
+    ],
+    ids=[*BAD_ENVELOPES, *BAD_AUDIO],
+)
+def test_a_bad_message_costs_less_than_50_ms(message: bytes | str) -> None:
+    best_s = 1.0
+    for _ in range(3):
+        start_s = process_time()
+        refused(message)
+        best_s = min(best_s, process_time() - start_s)
+    assert best_s < 0.050
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"event_id":"e1","type":"nope"}',
+        b'{"type":"response.cancel","response_id":5,"event_id":"e1"}',
+        b'{"type":"conversation.item.truncate","event_id":"e1","item_id":"i","audio_end_ms":-1}',
+        b'{"type":"input_audio_buffer.append","audio":"*","event_id":"e1"}',
+    ],
+)
+def test_a_refusal_echoes_the_clients_id(message: bytes) -> None:
+    assert refused(message).event_id == "e1"
+
+
+def test_unknown_keys_are_ignored() -> None:
+    assert decode_command(b'{"type":"input_audio_buffer.clear","x":[1,{"y":null}]}') == ClearAudio()
+
+
+def test_nulls_in_items_and_responses_count_as_absent() -> None:
+    assert decode_command(
+        b'{"type":"response.create","response":{"instructions":null,"metadata":null}}'
+    ) == decode_command(b'{"type":"response.create","response":{}}')
+    created = decode_command(
+        b'{"type":"conversation.item.create","previous_item_id":null,"item":'
+        b'{"type":"function_call","id":null,"name":"f","call_id":null,"arguments":"{}"}}'
+    )
+    assert created == CreateItem(item=FunctionCallItem(name="f", arguments="{}"))
+
+
+def test_a_null_response_is_no_response() -> None:
+    assert decode_command(b'{"type":"response.create","response":null}') == CreateResponse()
+
+
+def test_dropped_nulls_do_not_hide_what_is_wrong() -> None:
+    error = refused(
+        b'{"type":"conversation.item.create","item":{"type":"message","id":null,"role":"user",'
+        b'"content":[{"type":"output_text","text":"x"}]}}'
+    )
+    assert error.param == "item.content[0].type"
+
+
+def test_nulls_of_a_session_keep_their_meaning() -> None:
+    command = decode_command(
+        b'{"type":"session.update","session":{"audio":{"input":{"turn_detection":null}}}}'
+    )
+    assert isinstance(command, UpdateSession)
+    assert command.session.audio
+    assert command.session.audio.input
+    assert command.session.audio.input.turn_detection is None
+
+
+def test_an_append_without_id_is_written_in_the_form_that_is_read_fastest() -> None:
+    assert encode_command(AppendAudio(audio=b"abc")) == append(b"YWJj")
+    assert encode_command(AppendAudio(audio=b"abc", event_id="e")).count(b'"') == 12
+
+
+def test_strange_ids_are_escaped_in_an_audio_delta() -> None:
+    event = AudioDelta(
+        response_id='r"\\', item_id="\u00e9\n", output_index=0, content_index=0, delta=b"x"
+    )
+    assert decode_event(encode_event(event, 1)) == (event, "event_1")
+
+
+def test_the_transcript_key_is_written_though_it_is_null() -> None:
+    item = MessageItem(id="item_1", role="user", content=(InputAudio(),))
+    assert b'{"type":"input_audio","transcript":null}' in encode_event(ItemRetrieved(item=item), 1)
+
+
+def test_news_from_a_server_does_not_kill_the_client() -> None:
+    message = b'{"type":"response.brand_new","event_id":"event_3","x":[1]}'
+    assert decode_event(message) == (
+        UnknownEvent(type="response.brand_new", raw=message),
+        "event_3",
+    )
+
+
+def test_an_event_without_id_and_with_new_keys_is_read() -> None:
+    event, event_id = decode_event('{"type":"input_audio_buffer.cleared","new":1}')
+    assert type(event).__name__ == "AudioCleared"
+    assert event_id == ""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"nonsense",
+        b"[]",
+        b"{}",
+        b'{"type":"response.output_audio.delta","response_id":"r"}',
+        b'{"type":"response.output_audio.delta","response_id":"r","item_id":"i","output_index":0,'
+        b'"content_index":0,"delta":"*"}',
+        b'{"type":"x","y":' + b"[" * 100_000,
+        "\ud800",
+    ],
+)
+def test_a_malformed_event_is_one_error(message: bytes | str) -> None:
+    with pytest.raises(ProtocolError):
+        decode_event(message)
