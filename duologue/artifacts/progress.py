@@ -24,6 +24,7 @@ from duologue.core.clock import Clock, SystemClock
 
 LINE_EVERY_FRACTION = 0.25
 MEGABYTE = 1_000_000
+NO_LINE_BELOW_BYTES = 10 * MEGABYTE
 
 
 class ProgressTask(Protocol):
@@ -70,7 +71,7 @@ class _SilentTask:
 
 
 class Lines:
-    """Plain lines, a few for each task: for logs and pipes."""
+    """Plain lines, a few for each task that takes a while: for logs and pipes."""
 
     def __init__(self, stream: TextIO, clock: Clock) -> None:
         self._stream = stream
@@ -78,7 +79,9 @@ class Lines:
         self._lock = threading.Lock()
 
     def begin(self, label: str, total_bytes: int, done_bytes: int = 0) -> ProgressTask:
-        """Print the first line of a task."""
+        """Print the first line of a task, unless it is too small to wait for."""
+        if total_bytes < NO_LINE_BELOW_BYTES:
+            return _SilentTask()
         so_far = f", {_megabytes(done_bytes)} there" if done_bytes else ""
         self.say(f"{label}: {_megabytes(total_bytes)}{so_far}")
         return _LineTask(self, label, total_bytes, done_bytes, self._clock)

@@ -40,6 +40,14 @@ def test_a_log_gets_a_line_for_each_quarter_with_the_rate() -> None:
     ]
 
 
+def test_a_log_has_no_line_of_what_takes_no_time() -> None:
+    stream = StringIO()
+    task = Lines(stream, HandClock()).begin("unpack x", 9_999_999)
+    task.at(9_999_999)
+    task.end()
+    assert stream.getvalue() == ""
+
+
 def test_a_resumed_download_counts_its_rate_from_where_it_began() -> None:
     stream, clock = StringIO(), HandClock()
     task = Lines(stream, clock).begin("download x", 100_000_000, 50_000_000)
