@@ -7,6 +7,7 @@ with the machine's state, so judge the ratios: each is the median of ratios with
 """
 
 import argparse
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -29,6 +30,9 @@ from servers import (
     pipecat_echo,
     running,
 )
+
+
+LOOP_LAG_BUCKET = re.compile(r'^duologue_loop_lag_seconds_bucket{le="(\S+)"} (\S+)$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -63,14 +67,14 @@ class Meter:
         self._server = server
         self.idle_kib = process_tree.resident_kib(server.pid)
         self.loaded_kib = 0
-        self.loop_lag_max_ms: float | None = None
+        self.own_loop_lag_ms: float | None = None
         self._cpu_s: dict[str, float] = {}
 
     def at_mark(self, mark: str) -> None:
         self._cpu_s[mark] = process_tree.cpu_s(self._server.pid)
         if mark == "END":
             self.loaded_kib = process_tree.resident_kib(self._server.pid)
-            self.loop_lag_max_ms = _loop_lag_max_ms(self._server)
+            self.own_loop_lag_ms = _own_loop_lag_ms(self._server)
 
     @property
     def cpu_s(self) -> float:
@@ -142,7 +146,7 @@ def _measure(server: Server, sessions: int, round_number: int, plan: Plan) -> Ro
         "generator_core_percent": 100 * seen["cpu_s"] / plan.seconds,
         "idle_kib": meter.idle_kib,
         "loaded_kib": meter.loaded_kib,
-        "loop_lag_max_ms": meter.loop_lag_max_ms,
+        "own_loop_lag_ms": meter.own_loop_lag_ms,
         "load": os.getloadavg()[0],
     }
 
@@ -158,7 +162,11 @@ def _verify(server: Server, plan: Plan) -> None:
         raise SystemExit(
             f"{server.name}: {seen['silent']} of 10 sessions silent, {seen['lost']} frames lost"
         )
-    print(f"verified: {server.name} returns {seen['deltas']} deltas unchanged and in order")
+    late = seen["unanswered_at_start"]
+    print(
+        f"verified: {server.name} returns {seen['deltas']} deltas unchanged and in order"
+        + (f" ({late} frames before the answers began)" if late else "")
+    )
 
 
 def _servers(only: Sequence[str], *, quick: bool) -> list[Server]:
@@ -176,13 +184,17 @@ def _servers(only: Sequence[str], *, quick: bool) -> list[Server]:
     return [makers[name]() for name in names]
 
 
-def _loop_lag_max_ms(server: Running) -> float | None:
-    """The longest the server's loop was held up, by its own account; None if it keeps none."""
+def _own_loop_lag_ms(server: Running) -> float | None:
+    """The edge below which the server's own loop-lag histogram stays; None if it has none."""
     if server.server.metrics_path is None:
         return None
     text = server.get(server.server.metrics_path)
-    found = re.search(r"^duologue_loop_lag_max_seconds (\S+)$", text, re.MULTILINE)
-    return float(found.group(1)) * 1000 if found else None
+    buckets = re.findall(
+        r'^duologue_loop_lag_seconds_bucket{le="(\S+)"} (\S+)$', text, re.MULTILINE
+    )
+    counts = {float(edge): float(count) for edge, count in buckets}
+    total = max(counts.values(), default=0.0)
+    return min((edge for edge, n in counts.items() if n == total), default=math.nan) * 1000
 
 
 def _arguments() -> argparse.Namespace:

@@ -40,7 +40,7 @@ static uint64_t now_ns(void) {
 
 struct session {
     struct connection c;
-    int index;
+    int index, answered;
     uint64_t phase_ns;
     uint32_t next_seq;     /* sequence of the next append */
     uint32_t expected_seq; /* sequence of the next echo */
@@ -69,13 +69,23 @@ static uint64_t schedule_start_ns, record_from_ns, record_to_ns;
 static struct histogram latency, lateness;
 static struct {
     uint64_t appends, deltas, audio_bytes, other_messages;
-    uint64_t lost, out_of_order, coalesced, untagged, blocked, mismatched, errors;
+    uint64_t lost, unanswered_at_start, out_of_order, coalesced, untagged, blocked, mismatched, errors;
 } counts;
 
 static int recording(uint64_t t) { return t >= record_from_ns && t < record_to_ns; }
 
 static uint64_t scheduled_ns(const struct session *s, uint64_t seq) {
     return schedule_start_ns + seq * opt.period_ns + s->phase_ns;
+}
+
+/* Reads the tag at the start of a delta; 0 when there is none of this session's. */
+static int read_tag(const struct session *s, const uint8_t *letters, size_t n, uint32_t *seq) {
+    uint8_t tag[TAG_BYTES];
+    if (n < TAG_LETTERS || base64_decode(tag, letters, TAG_LETTERS) != TAG_BYTES) return 0;
+    if ((tag[0] << 4 | tag[1] >> 4) != TAG_MAGIC) return 0;
+    if (((tag[1] & 15) << 8 | tag[2]) != s->index) return 0;
+    *seq = (uint32_t)tag[3] << 16 | (uint32_t)tag[4] << 8 | tag[5];
+    return 1;
 }
 
 static void check_content(struct session *s, const uint8_t *bytes, size_t n) {
@@ -99,6 +109,14 @@ static void on_delta(struct session *s, const uint8_t *letters, size_t n, uint64
     static uint8_t audio[MAX_MESSAGE_BYTES];
     size_t padding = n && letters[n - 1] == '=' ? (letters[n - 2] == '=' ? 2 : 1) : 0;
     size_t bytes = n / 4 * 3 - padding;
+    uint32_t seq = 0;
+    int tagged = read_tag(s, letters, n, &seq);
+    if (!s->answered && tagged) { /* a server may need a first frame before it can answer */
+        s->expected_seq = seq;
+        s->echoed_bytes = (uint64_t)seq * frame_bytes;
+        counts.unanswered_at_start += seq;
+    }
+    s->answered = 1;
     if (opt.verify) check_content(s, audio, base64_decode(audio, letters, n));
     s->echoed_bytes += bytes;
     if (recording(t)) { counts.deltas++; counts.audio_bytes += bytes; }
@@ -107,11 +125,7 @@ static void on_delta(struct session *s, const uint8_t *letters, size_t n, uint64
         s->expected_seq = (uint32_t)(s->echoed_bytes / frame_bytes);
         return;
     }
-    uint8_t tag[TAG_BYTES];
-    if (base64_decode(tag, letters, TAG_LETTERS) != TAG_BYTES ||
-        (tag[0] << 4 | tag[1] >> 4) != TAG_MAGIC ||
-        ((tag[1] & 15) << 8 | tag[2]) != s->index) { counts.untagged++; return; }
-    uint32_t seq = (uint32_t)tag[3] << 16 | (uint32_t)tag[4] << 8 | tag[5];
+    if (!tagged) { counts.untagged++; return; }
     if (seq < s->expected_seq) { counts.out_of_order++; return; }
     if (recording(scheduled_ns(s, seq))) {
         counts.lost += seq - s->expected_seq;
@@ -321,13 +335,13 @@ static void print_result(double cpu_s) {
     for (int i = 0; i < opt.sessions; i++) {
         closed += sessions[i].c.closed;
         if (sessions[i].c.close_code) close_code = sessions[i].c.close_code;
-        silent += sessions[i].echoed_bytes == 0;
+        silent += !sessions[i].answered;
     }
     printf("LOADGEN {\"sessions\":%d,\"seconds\":%d,\"period_us\":%llu,\"frame_bytes\":%zu,",
            opt.sessions, opt.seconds, (unsigned long long)opt.period_ns / 1000, frame_bytes);
 #define COUNT(name) printf("\"" #name "\":%llu,", (unsigned long long)counts.name)
     COUNT(appends); COUNT(deltas); COUNT(audio_bytes); COUNT(other_messages);
-    COUNT(lost); COUNT(out_of_order); COUNT(coalesced); COUNT(untagged);
+    COUNT(lost); COUNT(unanswered_at_start); COUNT(out_of_order); COUNT(coalesced); COUNT(untagged);
     COUNT(blocked); COUNT(mismatched); COUNT(errors);
     histogram_print("latency_us", &latency);
     histogram_print("lateness_us", &lateness);
