@@ -31,7 +31,6 @@ from servers import (
     running,
 )
 
-
 LOOP_LAG_BUCKET = re.compile(r'^duologue_loop_lag_seconds_bucket{le="(\S+)"} (\S+)$', re.MULTILINE)
 
 
@@ -188,7 +187,10 @@ def _own_loop_lag_ms(server: Running) -> float | None:
     """The edge below which the server's own loop-lag histogram stays; None if it has none."""
     if server.server.metrics_path is None:
         return None
-    text = server.get(server.server.metrics_path)
+    try:
+        text = server.get(server.server.metrics_path)
+    except OSError:  # too busy to answer within the limit
+        return math.inf
     buckets = re.findall(
         r'^duologue_loop_lag_seconds_bucket{le="(\S+)"} (\S+)$', text, re.MULTILINE
     )

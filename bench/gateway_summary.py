@@ -8,6 +8,9 @@ from typing import Any
 from report import Row
 
 OURS, PACED, ECHO, FLOOR, PIPECAT = "duologue", "duologue, paced", "bare echo", "C floor", "pipecat"
+SATURATED_PERCENT = 97.0
+"""Above this use of its core a server would cost more if it could: its figure is a floor."""
+
 GENERATOR_LATE_US = 500.0
 """Above this p99 of its own lateness the generator cannot vouch for a latency."""
 
@@ -89,6 +92,9 @@ def figures(rows: Sequence[Row], summaries: Sequence[Row], counts: Sequence[int]
         "kib_per_session": kib_per_session(rows, OURS),
         "kib_per_session_echo": kib_per_session(rows, ECHO),
         "cpu_ms_per_session_s": _in_ms(_pick(summaries, OURS, most, "cpu_us_per_session_s")),
+        "saturated_runs": sum(
+            row["core_percent"] > SATURATED_PERCENT for row in rows if row["server"] == OURS
+        ),
         "late_runs": sum(row["generator_late_us"] > GENERATOR_LATE_US for row in rows),
         "runs": len(rows),
     }
