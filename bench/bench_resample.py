@@ -7,6 +7,7 @@ interleaved: ours, and soxr's HQ and QQ streams (with 16-bit samples, as it is c
 from __future__ import annotations
 
 import argparse
+import functools
 import statistics
 import sys
 import timeit
@@ -59,7 +60,7 @@ def main() -> None:
         taken: dict[str, list[float]] = {}
         for _ in range(rounds):
             for name, process in streams(from_hz, to_hz).items():
-                run = lambda process=process: process(message)  # noqa: E731
+                run = functools.partial(process, message)
                 taken.setdefault(name, []).append(timeit.timeit(run, number=CALLS) / CALLS * 1e6)
         for name, process in streams(from_hz, to_hz).items():
             report.add(

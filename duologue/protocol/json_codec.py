@@ -54,10 +54,10 @@ class _DeltaWire(msgspec.Struct, tag="response.output_audio.delta"):
     output_index: int
     content_index: int
     delta: msgspec.Raw
+    event_id: str = ""
 
 
 class _EventHead(msgspec.Struct):
-    type: str
     event_id: str = ""
 
 
@@ -140,21 +140,25 @@ def decode_event(message: bytes | str) -> tuple[Event | UnknownEvent, str]:
     if isinstance(message, str):
         message = _utf8(message)
     try:
-        head = _EVENT_HEAD.decode(message)
-        if head.type not in _EVENT_TYPES:
-            return UnknownEvent(type=head.type, raw=message), head.event_id
         event = _EVENTS.decode(message)
+        if type(event) is _DeltaWire:
+            return _audio_delta(event), event.event_id
+        return event, _EVENT_HEAD.decode(message).event_id
     except (msgspec.MsgspecError, RecursionError) as exc:
-        raise refusal(exc, message) from None
-    if type(event) is _DeltaWire:
-        event = AudioDelta(
-            response_id=event.response_id,
-            item_id=event.item_id,
-            output_index=event.output_index,
-            content_index=event.content_index,
-            delta=_base64(event.delta, "delta"),
-        )
-    return event, head.event_id
+        unknown = event_type(message)
+        if unknown is None or unknown in _EVENT_TYPES:
+            raise refusal(exc, message) from None
+    return UnknownEvent(type=unknown, raw=message), readable_event_id(message) or ""
+
+
+def _audio_delta(wire: _DeltaWire) -> AudioDelta:
+    return AudioDelta(
+        response_id=wire.response_id,
+        item_id=wire.item_id,
+        output_index=wire.output_index,
+        content_index=wire.content_index,
+        delta=_base64(wire.delta, "delta"),
+    )
 
 
 def _decode_typed(message: bytes) -> Command:

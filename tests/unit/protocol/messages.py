@@ -8,16 +8,15 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import inspect as shapes
 
-from duologue.protocol import (
-    Command,
-    Event,
+from duologue.protocol.commands import Command, TruncateItem
+from duologue.protocol.events import Event
+from duologue.protocol.items import (
     InputAudio,
     InputImage,
     InputText,
     MessageItem,
     OutputAudio,
     OutputText,
-    TruncateItem,
 )
 
 TEXT = st.text(max_size=12)
