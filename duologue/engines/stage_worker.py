@@ -150,10 +150,12 @@ class StageWorker:
         scheduler = self._schedule(runner.max_batch)
         self._outgoing.append(Ready(took_s=self._clock.now() - started))
         timeout_s: float | None = 0.0
-        while not self._stopping:
+        while True:
             self._flush()
             for message in self._inbox.take(timeout_s):
                 self._apply(message, runner)
+            if self._stopping:
+                break
             choice = scheduler.next_batch(self._ready_jobs(runner), self._clock.now())
             if choice.batch:
                 self._step(choice.batch, runner)

@@ -1,7 +1,7 @@
 """What a worker does from birth to death, and the process that holds one.
 
-``python -m duologue.engines.worker FD`` talks frames on an inherited socket. This module must not
-know pools or requests.
+``python -m duologue.engines.worker FD PARENT`` talks frames on an inherited socket. This module
+must not know pools or requests.
 """
 
 from __future__ import annotations
@@ -61,10 +61,11 @@ def serve(worker: StageWorker, post: Callable[[Report], None]) -> None:
 
 def main() -> None:
     """Be a worker until the engine says stop, or is gone."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole group; the engine decides
-    _die_with_parent()
+    # Ctrl-C and a service manager's stop reach all processes, but the engine first lets calls end;
+    # when to leave is for it to say.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _die_with_parent(int(sys.argv[2]))
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
     reader = framing.FrameReader()
@@ -109,12 +110,12 @@ def _receive(link: socket.socket) -> bytes:
     return data
 
 
-def _die_with_parent() -> None:
+def _die_with_parent(parent_pid: int) -> None:
     """Be killed when the engine dies, even while a native call holds the interpreter."""
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() == 1:
+    if os.getppid() != parent_pid:  # it died before we could ask
         os._exit(0)
 
 

@@ -30,6 +30,7 @@ QUIET_THREADS: Mapping[str, str] = {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUN
 a language model on two busy cores was four times slower with the default."""
 
 BATCH_NICENESS = 10
+_WORKER = "duologue.engines.worker"
 _DRAIN_S = 1.0
 _TAIL_LINES = 20
 _LONGEST_LINE_BYTES = 4096
@@ -65,7 +66,7 @@ class ProcessExecutor:
                 await loop.subprocess_exec(
                     lambda: _Child(worker),
                     spec.interpreter or sys.executable,
-                    *("-u", "-P", "-m", "duologue.engines.worker", str(theirs.fileno())),
+                    *("-u", "-P", "-m", _WORKER, str(theirs.fileno()), str(os.getpid())),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT,

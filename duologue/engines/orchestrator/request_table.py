@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -116,10 +116,12 @@ class RequestTable:
 
     Args:
         cancel_grace_s: How long a stage may take to acknowledge a cancel.
+        edges: Edge functions by name.
     """
 
-    def __init__(self, cancel_grace_s: float) -> None:
+    def __init__(self, cancel_grace_s: float, edges: Mapping[str, Edge] = EDGES) -> None:
         self._cancel_grace_s = cancel_grace_s
+        self._edges = edges
         self._entries: dict[str, _Entry] = {}
         # May hold times of entries that have another one by now, or are gone: skipped when popped.
         self._due: list[tuple[float, str]] = []
@@ -144,7 +146,8 @@ class RequestTable:
             request=request,
             stages=tuple(pipeline.stage_key(index) for index in range(count)),
             hops=tuple(
-                _Hop(EDGES[stage.edge], stage.credit is not None) for stage in pipeline.stages[:-1]
+                _Hop(self._edges[stage.edge], stage.credit is not None)
+                for stage in pipeline.stages[:-1]
             ),
             running=set(range(count)),
             input_open=request.more_input,

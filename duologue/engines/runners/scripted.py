@@ -188,7 +188,7 @@ class _Scripted:
                 threading.Event().wait()
                 return Step()
             case "late":
-                playback.chunks.extendleft([chunk, *[()] * fault.steps])
+                playback.chunks.extendleft([chunk, *[()] * (fault.steps - 1)])
                 return Step()
             case "twice":
                 return self._finished(job, playback, (*chunk, *chunk))

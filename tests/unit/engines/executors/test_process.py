@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from duologue.core.errors import EngineError
+from duologue.engines.executors.process import QUIET_THREADS, ProcessExecutor, ProcessWorker
+from duologue.engines.messages import Append, Open
+from duologue.engines.payloads import AudioChunk, TextDelta
+from duologue.engines.ports import WorkClass
+from tests.unit.engines.executors.executor_contract import Ear, ExecutorContract, spec, stop
+
+BUFFER_BYTES = 1024 * 1024
+
+
+def environment_of(worker: ProcessWorker) -> dict[str, str]:
+    raw = Path(f"/proc/{worker.pid}/environ").read_bytes().decode()
+    return dict(entry.split("=", 1) for entry in raw.split("\0") if "=" in entry)
+
+
+class TestProcessExecutor(ExecutorContract):
+    @pytest.fixture
+    def executor(self) -> ProcessExecutor:
+        return ProcessExecutor(BUFFER_BYTES)
+
+    async def test_the_environment_is_set_before_anything_is_loaded(self) -> None:
+        executor = ProcessExecutor(BUFFER_BYTES, env={"ONE": "all", "TWO": "all"})
+        ear = Ear()
+        worker = await executor.start(spec(env={"TWO": "mine", "OMP_WAIT_POLICY": "ACTIVE"}), ear)
+        await ear.ready()
+        found = environment_of(worker)
+        assert (found["ONE"], found["TWO"]) == ("all", "mine")
+        assert found["OMP_WAIT_POLICY"] == "ACTIVE"
+        assert found["GOMP_SPINCOUNT"] == QUIET_THREADS["GOMP_SPINCOUNT"]
+        await stop(worker, ear)
+
+    async def test_batch_work_is_nice_to_the_rest(self, executor: ProcessExecutor) -> None:
+        ear = Ear()
+        worker = await executor.start(spec(work_class=WorkClass.BATCH), ear)
+        await ear.ready()
+        niceness = os.getpriority(os.PRIO_PROCESS, worker.pid or 0)
+        assert niceness == os.getpriority(os.PRIO_PROCESS, 0) + 10
+        await stop(worker, ear)
+
+    async def test_a_process_that_dies_is_lost_with_its_status(
+        self, executor: ProcessExecutor
+    ) -> None:
+        ear = Ear()
+        worker = await executor.start(spec(), ear)
+        await ear.ready()
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGSEGV)
+        loss = await ear.lost()
+        assert loss.code == "replica_lost"
+        assert f"status {-signal.SIGSEGV}" in loss.reason
+
+    async def test_an_interpreter_that_is_not_there_is_an_error(
+        self, executor: ProcessExecutor
+    ) -> None:
+        with pytest.raises(EngineError, match=r"stage/0 cannot be started.*/nowhere/python"):
+            await executor.start(spec(interpreter="/nowhere/python"), Ear())
+
+    async def test_an_interpreter_without_duologue_is_lost_with_what_it_said(
+        self, executor: ProcessExecutor, tmp_path: Path
+    ) -> None:
+        fake = tmp_path / "python"
+        fake.write_text("#!/bin/sh\necho 'No module named duologue' >&2\nexit 3\n")
+        fake.chmod(0o755)
+        ear = Ear()
+        await executor.start(spec(interpreter=str(fake)), ear)
+        loss = await ear.lost()
+        assert "status 3" in loss.reason
+        assert "No module named duologue" in loss.reason
+
+    async def test_a_worker_that_does_not_read_is_lost_before_the_queue_grows(
+        self,
+    ) -> None:
+        executor = ProcessExecutor(link_buffer_bytes=65_536)
+        ear = Ear()
+        worker = await executor.start(spec(), ear)
+        await ear.ready()
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGSTOP)
+        worker.send(Open("a", input_ended=False))
+        for _ in range(40):
+            worker.send(Append("a", AudioChunk(bytes(32_768), 16_000)))
+            await asyncio.sleep(0)
+        loss = await ear.lost()
+        assert "does not read" in loss.reason
+        assert "65536" in loss.reason
+
+    async def test_signals_to_the_group_leave_the_decision_to_the_engine(
+        self, executor: ProcessExecutor
+    ) -> None:
+        ear = Ear()
+        worker = await executor.start(spec(), ear)
+        await ear.ready()
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGINT)
+        os.kill(worker.pid, signal.SIGTERM)
+        worker.send(Open("a", TextDelta("alive")))
+        await ear.until(lambda: len(ear.of("a")) == 2)
+        await stop(worker, ear)
+
+    @pytest.mark.parametrize("turns", range(0, 12, 2))
+    async def test_a_start_that_is_given_up_leaves_no_process(
+        self, executor: ProcessExecutor, turns: int
+    ) -> None:
+        before = children()
+        async with asyncio.TaskGroup() as group:
+            start = group.create_task(executor.start(spec(), Ear()))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            start.cancel()
+        started = children() - before
+        if start.cancelled():
+            assert await asyncio.to_thread(all_exit, started)
+        else:
+            start.result().kill()
+
+
+def children() -> set[int]:
+    listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+    return {int(pid) for pid in listed.split()}
+
+
+def all_exit(pids: set[int]) -> bool:
+    """Wait until the processes have ended."""
+    for pid in pids:
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            ended, _, _ = select.select([handle], [], [], 10)
+        finally:
+            os.close(handle)
+        if not ended:
+            return False
+    return True
+
+
+def test_it_works_on_uvloop_as_well() -> None:
+    async def answer() -> str:
+        ear = Ear()
+        worker = await ProcessExecutor(BUFFER_BYTES).start(spec(), ear)
+        await ear.ready()
+        worker.send(Open("a", TextDelta("one two")))
+        await ear.until(lambda: len(ear.of("a")) == 3)
+        worker.kill()
+        assert (await ear.lost()).reason == "it was killed by the engine"
+        return ear.text("a")
+
+    assert uvloop.run(answer()) == "one two"

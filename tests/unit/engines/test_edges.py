@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from duologue.engines.edges import EDGES, forward, text_only
+from duologue.engines.payloads import AudioChunk, TextDelta, TokenUsage
+
+
+def test_forward_hands_on_everything() -> None:
+    usage = TokenUsage(1, 2)
+    assert list(forward(usage)) == [usage]
+
+
+def test_text_only_keeps_what_can_be_spoken_and_what_is_no_text() -> None:
+    chunk = AudioChunk(b"", 24_000)
+    assert list(text_only(TextDelta("word"))) == [TextDelta("word")]
+    assert list(text_only(chunk)) == [chunk]
+
+
+def test_text_only_drops_white_space_and_counts() -> None:
+    assert list(text_only(TextDelta(" \n"))) == []
+    assert list(text_only(TokenUsage(1, 2))) == []
+
+
+def test_every_edge_is_named_after_its_function() -> None:
+    assert {name: edge.__name__ for name, edge in EDGES.items()} == {name: name for name in EDGES}

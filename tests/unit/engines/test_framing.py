@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import struct
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duologue.core.errors import EngineError
+from duologue.engines import framing
+from duologue.engines.messages import (
+    Append,
+    Cancel,
+    Died,
+    Finish,
+    Grant,
+    JobEnded,
+    JobOutput,
+    JobTaken,
+    Open,
+    Ready,
+    Report,
+    Stop,
+    ToWorker,
+    WorkerSpec,
+)
+from duologue.engines.payloads import AudioChunk, TextDelta, VoiceActivity
+from duologue.engines.ports import Outcome, WorkClass
+
+TO_WORKER: list[ToWorker] = [
+    Open("a", AudioChunk(b"\x00\xff", 16_000, 7), input_ended=False, credit=3, report_taken=True),
+    Append("a", TextDelta("schön")),
+    Grant("a", 40),
+    Finish("a"),
+    Cancel("a"),
+    Stop(),
+]
+
+
+def body(frame: bytes) -> bytes:
+    (only,) = framing.FrameReader().feed(frame)
+    return only
+
+
+def test_what_is_said_to_a_worker_arrives_as_it_was() -> None:
+    assert framing.decode_messages(body(framing.encode(TO_WORKER))) == TO_WORKER
+
+
+def test_what_a_worker_says_arrives_as_it_was() -> None:
+    report = Report(
+        [
+            Ready(0.5),
+            JobOutput("a", VoiceActivity(0.25, 640)),
+            JobTaken("a", 2),
+            JobEnded("a", Outcome.FAILED, "stage_failed", "bad input"),
+            Died("worker_crashed", "ValueError at x.py:3"),
+        ],
+        step_s=0.125,
+    )
+    assert framing.decode_report(body(framing.encode(report))) == report
+
+
+def test_a_specification_arrives_as_it_was() -> None:
+    spec = WorkerSpec(
+        name="tts/0",
+        runner="tone",
+        settings={"chunk_ms": [100], "fault": {"kind": "raise"}},
+        work_class=WorkClass.BATCH,
+        env={"A": "1"},
+    )
+    assert framing.decode_spec(body(framing.encode(spec))) == spec
+
+
+def test_what_is_no_message_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        framing.decode_messages(msgspec.msgpack.encode([["Explode", "a"]]))
+
+
+@given(st.lists(st.binary(max_size=300), max_size=8), st.lists(st.integers(1, 400), min_size=1))
+def test_frames_are_found_however_the_stream_is_cut(bodies: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(struct.pack("<I", len(each)) + each for each in bodies)
+    reader = framing.FrameReader()
+    found: list[bytes] = []
+    position = 0
+    turn = 0
+    while position < len(stream):
+        size = cuts[turn % len(cuts)]
+        found += reader.feed(stream[position : position + size])
+        position += size
+        turn += 1
+    assert found == bodies
+
+
+def test_a_length_beyond_the_limit_is_a_broken_stream() -> None:
+    with pytest.raises(EngineError, match=str(framing.MAX_FRAME_BYTES)):
+        framing.FrameReader().feed(struct.pack("<I", framing.MAX_FRAME_BYTES + 1))

@@ -1,0 +1,427 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.messages import (
+    Append,
+    Cancel,
+    Finish,
+    FromWorker,
+    Grant,
+    JobEnded,
+    JobOutput,
+    JobTaken,
+    Open,
+    Ready,
+    Report,
+    Stop,
+    ToWorker,
+)
+from duologue.engines.payloads import AudioChunk, Failure, Payload, TextDelta
+from duologue.engines.ports import Outcome
+from duologue.engines.runners.contract import Job, Step
+from duologue.engines.runners.registry import Built, Wake
+from duologue.engines.schedulers.base import Choice, Scheduler
+from duologue.engines.schedulers.fifo import Fifo
+from duologue.engines.stage_worker import StageWorker
+from tests.fakes.clock import FakeClock
+
+
+class EchoRunner:
+    """Gives each input back, one a step, and writes down what was asked of it.
+
+    ``during_step`` is called within each step, as if another thread did something meanwhile.
+    """
+
+    def __init__(self, max_batch: int = 8) -> None:
+        self.max_batch = max_batch
+        self.calls: list[str] = []
+        self.batches: list[list[str]] = []
+        self.during_step: Callable[[Sequence[Job]], None] = lambda jobs: None
+        self.answer: Callable[[Job, Payload], Step] = lambda job, payload: Step((payload,))
+        self.refuse: set[str] = set()
+
+    def warm_up(self) -> None:
+        self.calls.append("warm_up")
+
+    def open(self, job: Job) -> None:
+        if job.id in self.refuse:
+            raise EngineError("no room", code="out_of_memory")
+        self.calls.append(f"open {job.id}")
+
+    def ready(self, job: Job) -> bool:
+        return bool(job.inputs)
+
+    def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
+        self.batches.append([job.id for job in jobs])
+        self.during_step(jobs)
+        return [self.answer(job, job.inputs.popleft()) for job in jobs]
+
+    def close(self, job: Job) -> None:
+        self.calls.append(f"close {job.id}")
+
+
+class Scene:
+    """A worker that runs in the test's own thread, until it has nothing to do.
+
+    ``then`` holds what is sent to it each time it has become idle; after that it is stopped.
+    """
+
+    def __init__(
+        self,
+        runner: EchoRunner | None = None,
+        *,
+        max_inputs: int = 100,
+        wakes_itself: bool = False,
+        schedule: Callable[[int], Scheduler] = Fifo,
+    ) -> None:
+        self.runner = runner or EchoRunner()
+        self.reports: list[Report] = []
+        self.wake: Wake | None = None
+        self.then: list[Sequence[ToWorker] | Callable[[], None]] = []
+        self.clock = FakeClock()
+
+        def load(wake: Wake) -> Built:
+            self.wake = wake
+            return Built(self.runner, wakes_itself)
+
+        self.worker = StageWorker(
+            load=load,
+            schedule=lambda max_batch: IdleHook(schedule(max_batch), self.on_idle),
+            post=self.reports.append,
+            clock=self.clock,
+            max_inputs=max_inputs,
+        )
+
+    def on_idle(self) -> None:
+        if not self.then:
+            self.worker.receive((Stop(),))
+            return
+        step = self.then.pop(0)
+        if callable(step):
+            step()
+        else:
+            self.worker.receive(step)
+
+    def run(self, *messages: ToWorker) -> None:
+        self.worker.receive(messages)
+        self.worker.run()
+
+    @property
+    def said(self) -> list[FromWorker]:
+        """All that was reported, but for the first word and the ends of the final stop."""
+        messages = [message for report in self.reports for message in report.messages]
+        assert isinstance(messages[0], Ready)
+        return messages[1:]
+
+    def of(self, job: str) -> list[FromWorker]:
+        return [message for message in self.said if message.job == job]  # type: ignore[union-attr]
+
+    def text(self, job: str) -> str:
+        outputs = [message.payload for message in self.of(job) if isinstance(message, JobOutput)]
+        return "".join(payload.text for payload in outputs if isinstance(payload, TextDelta))
+
+    def end(self, job: str) -> JobEnded:
+        (ended,) = [message for message in self.of(job) if isinstance(message, JobEnded)]
+        return ended
+
+
+class IdleHook:
+    """A scheduler that calls a hook whenever there is nothing to choose from."""
+
+    def __init__(self, scheduler: Scheduler, on_idle: Callable[[], None]) -> None:
+        self._scheduler = scheduler
+        self._on_idle = on_idle
+
+    def next_batch(self, ready: Sequence[Job], now: float) -> Choice:
+        choice = self._scheduler.next_batch(ready, now)
+        if not choice.batch and choice.wake_at is None:
+            self._on_idle()
+        return choice
+
+
+def word(text: str) -> TextDelta:
+    return TextDelta(text)
+
+
+def stream(job: str, credit: int | None = None, *, report_taken: bool = False) -> Open:
+    return Open(job, input_ended=False, credit=credit, report_taken=report_taken)
+
+
+COMPLETED = Outcome.COMPLETED
+CANCELLED = Outcome.CANCELLED
+FAILED = Outcome.FAILED
+
+
+class TestLife:
+    def test_it_is_ready_only_when_the_runner_is_warm(self) -> None:
+        scene = Scene()
+        scene.run()
+        assert scene.runner.calls == ["warm_up"]
+        assert scene.reports[0].messages == [Ready(took_s=0.0)]
+
+    def test_a_runner_that_cannot_be_loaded_is_the_callers_to_report(self) -> None:
+        def load(_wake: Wake) -> Built:
+            raise ConfigError("no such runner")
+
+        reports: list[Report] = []
+        worker = StageWorker(
+            load=load, schedule=Fifo, post=reports.append, clock=FakeClock(), max_inputs=1
+        )
+        with pytest.raises(ConfigError):
+            worker.run()
+        assert reports == []
+
+    def test_stop_ends_and_closes_all_jobs(self) -> None:
+        scene = Scene()
+        scene.run(stream("a"), stream("b"))
+        assert scene.said == [JobEnded("a", CANCELLED), JobEnded("b", CANCELLED)]
+        assert scene.runner.calls[-2:] == ["close a", "close b"]
+
+
+class TestJobs:
+    def test_a_whole_request_is_answered_and_closed(self) -> None:
+        scene = Scene()
+        scene.run(Open("a", word("hi")))
+        assert scene.said == [JobOutput("a", word("hi")), JobEnded("a", COMPLETED)]
+        assert scene.runner.calls == ["warm_up", "open a", "close a"]
+
+    def test_a_stream_is_open_until_its_input_ends(self) -> None:
+        scene = Scene()
+        scene.then = [[Append("a", word("two"))], [Finish("a")]]
+        scene.run(stream("a"), Append("a", word("one ")))
+        assert scene.text("a") == "one two"
+        assert scene.end("a").outcome is COMPLETED
+
+    def test_a_step_that_says_done_ends_a_job_whose_input_is_open(self) -> None:
+        scene = Scene()
+        scene.runner.answer = lambda job, payload: Step((payload,), done=True)
+        scene.run(stream("a"), Append("a", word("one")), Append("a", word("two")))
+        assert scene.said == [JobOutput("a", word("one")), JobEnded("a", COMPLETED)]
+
+    def test_all_jobs_that_are_ready_share_a_step(self) -> None:
+        scene = Scene()
+        scene.run(*(Open(job, word("x")) for job in "abc"))
+        assert scene.runner.batches == [["a", "b", "c"]]
+        outputs, *_ = scene.reports[1:]
+        assert [type(message) for message in outputs.messages] == [JobOutput] * 3
+
+    def test_jobs_take_turns_where_a_step_is_too_small(self) -> None:
+        scene = Scene(EchoRunner(max_batch=2))
+        scene.run(
+            *(stream(job) for job in "abc"),
+            *(Append(job, word(job)) for job in "abc"),
+            *(Append(job, word(job)) for job in "abc"),
+        )
+        assert scene.runner.batches == [["a", "b"], ["c", "a"], ["b", "c"]]
+
+    def test_a_step_reports_how_long_it_took(self) -> None:
+        scene = Scene()
+        scene.runner.during_step = lambda jobs: scene.clock.advance(0.25)
+        scene.run(Open("a", word("x")))
+        assert [report.step_s for report in scene.reports if report.step_s] == [0.25]
+
+    def test_news_for_a_job_that_has_ended_is_dropped(self) -> None:
+        scene = Scene()
+        scene.then = [[Append("a", word("y")), Finish("a"), Grant("a", 1), Cancel("a")]]
+        scene.run(Open("a", word("x")))
+        assert scene.said == [JobOutput("a", word("x")), JobEnded("a", COMPLETED)]
+
+
+class TestFailure:
+    def test_a_job_that_finds_no_room_fails_alone_and_is_not_closed(self) -> None:
+        scene = Scene()
+        scene.runner.refuse = {"a"}
+        scene.run(Open("a", word("x")), Open("b", word("y")))
+        assert scene.end("a") == JobEnded("a", FAILED, "out_of_memory", "no room")
+        assert scene.text("b") == "y"
+        assert "close a" not in scene.runner.calls
+
+    def test_an_error_of_one_job_leaves_the_others_of_its_batch(self) -> None:
+        scene = Scene()
+        scene.runner.answer = lambda job, payload: (
+            Step(error=EngineError("bad input")) if job.id == "a" else Step((payload,))
+        )
+        scene.run(Open("a", word("x")), Open("b", word("y")))
+        assert scene.end("a") == JobEnded("a", FAILED, "stage_failed", "bad input")
+        assert scene.end("b").outcome is COMPLETED
+        assert {"close a", "close b"} <= set(scene.runner.calls)
+
+    def test_a_failure_among_the_outputs_ends_the_job(self) -> None:
+        scene = Scene()
+        scene.runner.answer = lambda job, payload: Step((payload, Failure("no_voice", "which?")))
+        scene.run(Open("a", word("x")))
+        ended = JobEnded("a", FAILED, "no_voice", "which?")
+        assert scene.said == [JobOutput("a", word("x")), ended]
+
+    def test_a_failed_batch_fails_all_its_jobs_and_the_worker_goes_on(self) -> None:
+        scene = Scene(EchoRunner(max_batch=2))
+
+        def explode(jobs: Sequence[Job]) -> None:
+            if jobs[0].id == "a":
+                raise EngineError("device lost", code="device_lost")
+
+        scene.runner.during_step = explode
+        scene.run(*(Open(job, word(job)) for job in "abc"))
+        assert scene.end("a") == JobEnded("a", FAILED, "device_lost", "device lost")
+        assert scene.end("b").code == "device_lost"
+        assert scene.text("c") == "c"
+
+    def test_any_other_exception_ends_the_worker(self) -> None:
+        scene = Scene()
+        scene.runner.answer = lambda job, payload: 1 / 0  # type: ignore[return-value]
+        with pytest.raises(ZeroDivisionError):
+            scene.run(Open("a", word("x")))
+
+    def test_a_step_with_too_few_results_ends_the_worker(self) -> None:
+        scene = Scene()
+        scene.runner.step = lambda jobs: []  # type: ignore[method-assign]
+        with pytest.raises(ValueError, match="shorter"):
+            scene.run(Open("a", word("x")))
+
+    def test_a_job_with_too_much_waiting_input_fails(self) -> None:
+        scene = Scene(max_inputs=3)
+        scene.run(stream("a"), *(Append("a", word("x")) for _ in range(10)), Open("b", word("y")))
+        ended = scene.end("a")
+        assert (ended.outcome, ended.code) == (FAILED, "input_overflow")
+        assert "3" in ended.message
+        assert scene.text("b") == "y"
+
+    def test_input_that_was_taken_makes_room(self) -> None:
+        scene = Scene(max_inputs=3)
+        scene.then = [[Append("a", word("x"))] * 3 for _ in range(3)]
+        scene.run(stream("a"), *(Append("a", word("x")) for _ in range(3)))
+        assert scene.text("a") == "x" * 12
+
+
+class TestCancel:
+    def test_it_overtakes_the_input_that_waits(self) -> None:
+        scene = Scene()
+        scene.run(stream("a"), *(Append("a", word("x")) for _ in range(5)), Cancel("a"))
+        assert scene.said == [JobEnded("a", CANCELLED)]
+        assert scene.runner.batches == []
+
+    def test_a_job_that_was_not_opened_yet_never_is(self) -> None:
+        scene = Scene()
+        scene.run(Open("a", word("x")), Cancel("a"))
+        assert scene.said == [JobEnded("a", CANCELLED)]
+        assert scene.runner.calls == ["warm_up"]
+
+    def test_a_step_can_see_it_while_it_runs_and_its_outputs_are_dropped(self) -> None:
+        scene = Scene()
+        seen = []
+
+        def cancel_meanwhile(jobs: Sequence[Job]) -> None:
+            scene.worker.receive((Cancel("a"),))
+            seen.extend(job.cancelled for job in jobs)
+
+        scene.runner.during_step = cancel_meanwhile
+        scene.run(Open("a", word("x")), Open("b", word("y")))
+        assert seen == [True, False]
+        assert scene.of("a") == [JobEnded("a", CANCELLED)]
+        assert scene.text("b") == "y"
+        assert scene.worker.outputs_dropped == 1
+        assert scene.runner.calls.count("close a") == 1
+
+    def test_one_that_crosses_the_end_is_answered_by_that_end(self) -> None:
+        scene = Scene()
+        scene.then = [[Cancel("a")]]
+        scene.run(Open("a", word("x")))
+        assert scene.end("a").outcome is COMPLETED
+
+    def test_a_sliced_job_is_stopped_between_slices(self) -> None:
+        scene = Scene()
+        slices = []
+
+        def denoise(job: Job, payload: Payload) -> Step:
+            slices.append(len(slices))
+            job.inputs.append(payload)  # there is more to do
+            if len(slices) == 3:
+                scene.worker.receive((Cancel("a"),))
+            return Step()
+
+        scene.runner.answer = denoise
+        scene.run(Open("a", word("a picture")))
+        assert len(slices) == 3
+        assert scene.said == [JobEnded("a", CANCELLED)]
+
+
+class TestCredit:
+    def test_each_output_costs_and_without_credit_there_is_no_step(self) -> None:
+        scene = Scene()
+        scene.then = [lambda: idle.append(scene.text("a")), [Grant("a", 1)], []]
+        idle: list[str] = []
+        scene.run(stream("a", credit=2), *(Append("a", word("x")) for _ in range(5)))
+        assert idle == ["xx"]
+        assert scene.text("a") == "xxx"
+
+    def test_audio_costs_its_milliseconds(self) -> None:
+        scene = Scene()
+        chunk = AudioChunk(bytes(1280), 16_000)  # 40 ms
+        scene.run(stream("a", credit=81), *(Append("a", chunk) for _ in range(5)))
+        assert len([each for each in scene.of("a") if isinstance(each, JobOutput)]) == 3
+
+    def test_a_job_with_nothing_left_to_say_ends_without_credit(self) -> None:
+        scene = Scene()
+        scene.run(Open("a", word("x"), credit=1))
+        assert scene.end("a").outcome is COMPLETED
+
+    def test_a_job_without_a_bound_ignores_grants(self) -> None:
+        scene = Scene()
+        scene.run(stream("a"), Grant("a", 1), *(Append("a", word("x")) for _ in range(3)))
+        assert scene.text("a") == "xxx"
+
+    def test_what_was_taken_is_reported_to_those_who_asked(self) -> None:
+        scene = Scene()
+        scene.run(
+            stream("a", report_taken=True),
+            stream("b"),
+            Append("a", word("x")),
+            Append("a", word("y")),
+            Append("b", word("z")),
+        )
+        taken = [message for message in scene.said if isinstance(message, JobTaken)]
+        assert taken == [JobTaken("a", 1), JobTaken("a", 1)]
+
+
+class TestWaking:
+    def test_a_runner_that_wakes_itself_ends_its_jobs_itself(self) -> None:
+        scene = Scene(wakes_itself=True)
+        arrived: list[str] = []
+        scene.runner.ready = lambda job: bool(job.inputs or arrived)  # type: ignore[method-assign]
+
+        def step(jobs: Sequence[Job]) -> Sequence[Step]:
+            if jobs[0].inputs:
+                jobs[0].inputs.clear()
+                return [Step()]
+            return [Step((word(arrived.pop()),), done=True)]
+
+        def news() -> None:
+            arrived.append("from afar")
+            assert scene.wake is not None
+            scene.wake()
+
+        scene.runner.step = step  # type: ignore[method-assign]
+        scene.then = [news]
+        scene.run(Open("a", word("ask")))
+        assert scene.said == [JobOutput("a", word("from afar")), JobEnded("a", COMPLETED)]
+
+    def test_a_scheduler_can_ask_to_be_asked_again(self) -> None:
+        class Later:
+            """Waits for one moment that has come when it asks again."""
+
+            def __init__(self, max_batch: int) -> None:
+                self.asked = 0
+
+            def next_batch(self, ready: Sequence[Job], now: float) -> Choice:
+                self.asked += bool(ready)
+                if self.asked == 1:
+                    return Choice((), wake_at=now)
+                return Choice(ready)
+
+        scene = Scene(schedule=Later)
+        scene.run(Open("a", word("x")))
+        assert scene.text("a") == "x"
