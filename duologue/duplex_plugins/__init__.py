@@ -1,0 +1,1 @@
+"""Policies of models: the contract, the registry, and one folder per model."""

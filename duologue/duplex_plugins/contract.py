@@ -24,7 +24,7 @@ class InterruptPolicy(Enum):
     """What an interruption does to the model behind the plugin."""
 
     REPLAY = "replay"
-    """The next prompt is rebuilt from the history, which holds what was heard. Nothing is resident."""
+    """Nothing is resident: the next prompt is made from the history, which holds what was heard."""
 
     CONTINUE = "continue"
     """The model hears the interruption itself; only its output is flushed."""

@@ -6,8 +6,6 @@ module must not know why an answer is wanted or stopped, nor the commands of the
 
 from __future__ import annotations
 
-from collections import deque
-
 from duologue.core.audio import samples_to_ms
 from duologue.core.errors import ClientError, LimitExceeded, PluginError, ProtocolError
 from duologue.core.ids import IdMaker
@@ -60,15 +58,16 @@ class Dialogue:
 
     def tell(self, item: PluginInput, now: float) -> None:
         """Give the plugin one input and act on what it says."""
-        waiting: deque[PluginInput] = deque((item,))
-        while waiting:
-            for speech in self._host.step(waiting.popleft()):
-                answer = self._act(speech, now)
-                if answer is not None:
-                    waiting.append(answer)
-                    if isinstance(answer, Interrupted):
-                        # The rest of this step was about a response that has just failed.
-                        break
+        followed_by: list[PluginInput] = []
+        for speech in self._host.step(item):
+            answer = self._act(speech, now)
+            if answer is not None:
+                followed_by.append(answer)
+                if isinstance(answer, Interrupted):
+                    # The rest of this step was about a response that has just failed.
+                    break
+        for follower in followed_by:
+            self.tell(follower, now)
 
     def request(self, config: ResponseConfig, now: float) -> None:
         """Begin a response.

@@ -422,10 +422,10 @@ class SessionMachine:
             return self.streams.take_effects()
         self.streams.cancel_all()
         effects = self.streams.take_effects()
-        if not self._end_announced:
-            self._end_announced = True
-            effects.append(EndSession(self.ended))
-        return effects
+        if self._end_announced:
+            return effects
+        self._end_announced = True
+        return (*effects, EndSession(self.ended))
 
     def _waits_for_client(self, now: float) -> float:
         return 0.0 if self._waiting_since is None else now - self._waiting_since

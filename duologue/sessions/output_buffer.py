@@ -93,11 +93,13 @@ class OutputBuffer:
         self.dropped_events = 0
         self._limits = limits
         self._rate_hz = rate_hz
+        self._speech_bytes = 0
         self._control: deque[Event] = deque()
         self._responses: dict[str, _ResponseQueue] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._control) or any(q.entries for q in self._responses.values())
+        # Every entry books at least a byte.
+        return self.held_bytes > 0
 
     def put(self, event: Event) -> None:
         """Add an event that waits for nothing.
@@ -145,6 +147,7 @@ class OutputBuffer:
             run.append(pcm)
             entries.append(run)
         queue.speech_bytes += len(pcm)
+        self._speech_bytes += len(pcm)
         self.held_bytes += len(pcm)
 
     def speech_ms(self, response_id: str) -> int:
@@ -168,7 +171,7 @@ class OutputBuffer:
 
     def has_speech(self) -> bool:
         """Tell whether speech waits."""
-        return any(q.speech_bytes for q in self._responses.values())
+        return self._speech_bytes > 0
 
     def clear(self, response_id: str) -> None:
         """Drop what an interruption takes back: speech, and text that was not delivered."""
@@ -184,6 +187,7 @@ class OutputBuffer:
             else:
                 kept.append(entry)
         queue.entries = kept
+        self._speech_bytes -= queue.speech_bytes
         queue.speech_bytes = 0
 
     def close(self, response_id: str) -> None:
@@ -200,7 +204,7 @@ class OutputBuffer:
         """Drop everything: nobody will read it."""
         self._control.clear()
         self._responses.clear()
-        self.held_bytes = self.held_events = 0
+        self.held_bytes = self.held_events = self._speech_bytes = 0
 
     def take_event(self) -> Event | None:
         """Remove the next event that waits for no speech."""
@@ -232,6 +236,7 @@ class OutputBuffer:
             if not run.size:
                 queue.entries.popleft()
             queue.speech_bytes -= len(pcm)
+            self._speech_bytes -= len(pcm)
             self.held_bytes -= len(pcm)
             return Speech(response_id, pcm)
         return None

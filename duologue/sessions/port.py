@@ -22,6 +22,14 @@ class Delivery:
     event: Event
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What may be written now; with ``more`` another pull would return more at once."""
+
+    deliveries: list[Delivery]
+    more: bool
+
+
 class Attachment(Protocol):
     """A connection, as a session sees it.
 
@@ -30,7 +38,7 @@ class Attachment(Protocol):
     """
 
     def on_output(self) -> None:
-        """There is something to pull. Called again only after a pull came back empty."""
+        """There is something to pull. Not called again before a pull left nothing behind."""
         ...
 
     def on_end(self, reason: str) -> None:
@@ -67,6 +75,6 @@ class SessionPort(Protocol):
         """Answer a message that is no command with an ``error`` event, in its turn."""
         ...
 
-    def pull(self, max_bytes: int) -> list[Delivery]:
+    def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now, about ``max_bytes`` at most."""
         ...

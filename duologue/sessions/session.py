@@ -30,7 +30,7 @@ from duologue.sessions.effects import (
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import SessionObserver
-from duologue.sessions.port import Attachment, Delivery
+from duologue.sessions.port import Attachment, Batch, Delivery
 
 CLIENT_GONE = "client_gone"
 
@@ -64,6 +64,7 @@ class Session:
         self._attachment: Attachment | None = None
         self._busy = False
         self._woken = False
+        self._settling = False
         self._closed = False
         self._seq = 0
 
@@ -79,7 +80,7 @@ class Session:
             self._attachment.on_end(ErrorCode.STALE_LEASE)
         self._attachment = attachment
         self._woken = False
-        self._wake()
+        self._settle()
 
     def detach(self, attachment: Attachment) -> None:
         """The connection is gone, and the session with it."""
@@ -103,7 +104,7 @@ class Session:
         if not self._busy:
             self._drain()
 
-    def pull(self, max_bytes: int) -> list[Delivery]:
+    def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""
         deliveries: list[Delivery] = []
         now = self._now()
@@ -116,12 +117,12 @@ class Session:
                 self._observer.delivered(event, now)
             self._perform(effects)
         self._busy = False
-        self._woken = bool(deliveries)
         if len(self._mailbox):
             self._drain()
-        else:
+        self._woken = self.machine.has_output()
+        if not self._settling:
             self._settle()
-        return deliveries
+        return Batch(deliveries, self._woken)
 
     def close(self, reason: str) -> None:
         """End the session."""
@@ -164,14 +165,13 @@ class Session:
         self._settle()
 
     def _settle(self) -> None:
-        self._wake()
+        """Wake the connection if there is output, then set the timer, once for all of it."""
+        if self._attachment is not None and not self._woken and self.machine.has_output():
+            self._woken = self._settling = True
+            self._attachment.on_output()
+            self._settling = False
         if not self._closed:
             self._wheel.set(self, self.machine.next_deadline())
-
-    def _wake(self) -> None:
-        if self._attachment is not None and not self._woken and self.machine.has_output():
-            self._woken = True
-            self._attachment.on_output()
 
     def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:

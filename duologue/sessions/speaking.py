@@ -6,8 +6,9 @@ response begins or is stopped, or what the person is doing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from duologue.codecs.encoder import OutputEncoder
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples, samples_to_ms
@@ -29,6 +30,8 @@ from duologue.sessions.response_wire import (
     resource,
     text_delta,
 )
+
+_NOTHING_SENT: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,13 +194,17 @@ class Speaking:
         if self._paced_until is not None and now >= self._paced_until:
             self._paced_until = None
 
-    def take_sent(self) -> dict[str, int]:
+    def take_sent(self) -> Mapping[str, int]:
         """Return the samples sent since the last call, by response: what may be granted."""
+        if not self._sent_samples:
+            return _NOTHING_SENT
         sent, self._sent_samples = self._sent_samples, {}
         return sent
 
-    def take_ended(self) -> list[Response]:
+    def take_ended(self) -> Sequence[Response]:
         """Return the responses that have ended since the last call."""
+        if not self._ended:
+            return ()
         ended, self._ended = self._ended, []
         return ended
 

@@ -6,6 +6,7 @@ nowhere and is counted. This module must not know what the work is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -64,8 +65,10 @@ class Streams:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def take_effects(self) -> list[Effect]:
+    def take_effects(self) -> Sequence[Effect]:
         """Return what was collected since the last call."""
+        if not self._effects:
+            return ()
         effects, self._effects = self._effects, []
         return effects
 

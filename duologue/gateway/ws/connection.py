@@ -73,11 +73,11 @@ class Connection:
     def _write(self) -> None:
         channel = self._channel
         while channel.can_send():
-            deliveries = self._port.pull(PULL_BYTES)
-            if not deliveries:
-                return
-            for delivery in deliveries:
+            batch = self._port.pull(PULL_BYTES)
+            for delivery in batch.deliveries:
                 channel.send(encode_event(delivery.event, delivery.seq))
+            if not batch.more:
+                return
         self._full.set()
 
     async def _write_when_full(self) -> None:

@@ -1,0 +1,92 @@
+"""What must hold on the wire in every case, whatever happens; checked event by event."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from duologue.protocol.events import Event
+from duologue.protocol.items import MessageItem, OutputAudio, OutputText
+from duologue.protocol.json_codec import decode_event, encode_event
+from duologue.protocol.response_events import (
+    AudioDelta,
+    AudioTranscriptDelta,
+    AudioTranscriptDone,
+    OutputItemAdded,
+    OutputItemDone,
+    ResponseCreated,
+    ResponseDone,
+    TextDelta,
+    TextDone,
+)
+from duologue.sessions.port import Delivery
+
+
+class WireInvariants:
+    """Watches the deliveries of one session.
+
+    - Numbers increase by one (I2).
+    - Each response is created once, done once, and then nothing of it follows (I1).
+    - An item is added before anything about it, and nothing follows its end (I2).
+    - After the event that interrupts, no audio of the old answer (I3).
+    - Every event survives the codec (I6).
+    - Deltas of a text, together, are the text (I7).
+    """
+
+    def __init__(self) -> None:
+        self.created: list[str] = []
+        self.done: list[str] = []
+        self._seq = 0
+        self._interrupted: set[str] = set()
+        self._items_open: set[str] = set()
+        self._text: dict[str, str] = defaultdict(str)
+
+    @property
+    def open_responses(self) -> list[str]:
+        return [name for name in self.created if name not in self.done]
+
+    def see(self, delivery: Delivery) -> None:
+        """Check one event."""
+        self._seq += 1
+        assert delivery.seq == self._seq, f"event {delivery.seq} follows {self._seq - 1}"
+        event = delivery.event
+        decoded, event_id = decode_event(encode_event(event, delivery.seq))
+        assert decoded == event and event_id == f"event_{delivery.seq}"
+        response_id = getattr(event, "response_id", None)
+        if response_id is not None:
+            assert response_id in self.created, f"{response_id} was never created"
+            assert response_id not in self.done, f"{type(event).__name__} after the response's end"
+        self._see_kind(event)
+
+    def _see_kind(self, event: Event) -> None:
+        match event:
+            case ResponseCreated(response=response):
+                assert response.id not in self.created
+                self.created.append(response.id)
+            case ResponseDone(response=response):
+                assert response.id in self.created and response.id not in self.done
+                self.done.append(response.id)
+            case OutputItemAdded(item=item):
+                self._items_open.add(item.id)
+            case AudioTranscriptDelta() | TextDelta():
+                assert event.item_id in self._items_open
+                self._text[event.item_id] += event.delta
+            case AudioDelta():
+                assert event.item_id in self._items_open
+                assert event.response_id not in self._interrupted, "audio after the interruption"
+            case AudioTranscriptDone(item_id=item_id, transcript=text):
+                assert self._text[item_id] == text
+            case TextDone(item_id=item_id, text=text):
+                assert self._text[item_id] == text
+            case OutputItemDone(item=item):
+                self._items_open.remove(item.id)
+                assert isinstance(item, MessageItem)
+                (part,) = item.content
+                assert isinstance(part, OutputAudio | OutputText)
+                said = part.transcript if isinstance(part, OutputAudio) else part.text
+                assert self._text[item.id] == said
+            case _:
+                pass
+
+    def interrupted(self, response_id: str) -> None:
+        """From here on, no audio of this response may come."""
+        self._interrupted.add(response_id)
