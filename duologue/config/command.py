@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel
 
 from duologue.config.load import Loaded, add_options, load, load_from_args
 from duologue.config.reference import settings_page
@@ -65,16 +64,15 @@ def run(
 
 
 def _table(loaded: Loaded[Section]) -> list[str]:
-    rows = [
-        (key, _value(loaded.settings, key), str(origin)) for key, origin in loaded.origins.items()
-    ]
+    values = loaded.settings.model_dump(mode="json")
+    rows = [(key, _text(values, key), str(origin)) for key, origin in loaded.origins.items()]
     key_width = max((len(row[0]) for row in rows), default=0)
     value_width = max((len(row[1]) for row in rows), default=0)
     return [f"{key:<{key_width}}  {value:<{value_width}}  {origin}" for key, value, origin in rows]
 
 
-def _value(settings: BaseModel, key: str) -> str:
-    node: object = settings
+def _text(values: object, key: str) -> str:
+    """A value as it would be written in a file; secrets are stars by now."""
     for part in key.split("."):
-        node = getattr(node, part, None)
-    return str(node)
+        values = values.get(part) if isinstance(values, dict) else None
+    return values if isinstance(values, str) and values else json.dumps(values, ensure_ascii=False)

@@ -5,10 +5,9 @@ It must not know which sections exist.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-from pydantic import SecretStr
 
 from duologue.config.names import env_name
 from duologue.config.section import Section
@@ -21,12 +20,12 @@ How values are given, and which source wins, stands in [operations.md](operation
 """
 
 _BOUNDS = {
-    "minimum": "from {}",
-    "exclusiveMinimum": "above {}",
-    "maximum": "to {}",
-    "exclusiveMaximum": "below {}",
-    "minItems": "at least {}",
-    "maxItems": "at most {}",
+    "minimum": " from {}",
+    "exclusiveMinimum": " above {}",
+    "maximum": " to {}",
+    "exclusiveMaximum": " below {}",
+    "minItems": ", at least {}",
+    "maxItems": ", at most {}",
 }
 
 Schema = Mapping[str, Any]
@@ -36,29 +35,34 @@ Schema = Mapping[str, Any]
 def settings_page(root: type[Section]) -> str:
     """Return the page in Markdown: one table for each section, one row for each setting."""
     schema = root.model_json_schema()
-    return "\n".join([_PREFACE, *_section(schema, schema, root(), "")])
+    return "\n".join([_PREFACE, *_section(schema, schema, "")])
 
 
-def _section(whole: Schema, schema: Schema, values: Section, prefix: str) -> Iterator[str]:
-    rows, inner = [], []
+def _section(whole: Schema, schema: Schema, prefix: str) -> Iterator[str]:
+    rows, below = [], []
     for name, field in schema.get("properties", {}).items():
-        key, value = f"{prefix}{name}", getattr(values, name)
-        if isinstance(value, Section):
-            inner.append((key, _resolved(whole, field), value))
-        else:
-            text = _on_one_line(field.get("description", ""))
-            rows.append(f"| `{key}` | {_shape(whole, field)} | {_default(value)} | {text} |")
+        key = f"{prefix}{name}"
+        inner = _resolved(whole, field)
+        if "properties" in inner:
+            below.append((inner, key + "."))
+            continue
+        item = _resolved(whole, field.get("items", {}))
+        if "properties" in item:
+            below.append((item, key + "[]."))
+        default = "required" if name in schema.get("required", ()) else _default(field)
+        text = _on_one_line(field.get("description", ""))
+        rows.append(f"| `{key}` | {_shape(whole, field)} | {default} | {text} |")
     if rows:
         yield f"## {prefix.rstrip('.') or 'general'}\n"
         yield f"{_on_one_line(schema.get('description', ''))}\n"
-        if prefix:
+        if prefix and "[]" not in prefix:
             yield f"In the environment: `{env_name(prefix.rstrip('.'))}__NAME`.\n"
         yield "| Setting | Takes | Default | What it does |"
         yield "| --- | --- | --- | --- |"
         yield from rows
         yield ""
-    for key, below, value in inner:
-        yield from _section(whole, below, value, key + ".")
+    for inner, key in below:
+        yield from _section(whole, inner, key)
 
 
 def _resolved(whole: Schema, schema: Schema) -> Schema:
@@ -82,7 +86,7 @@ def _shape(whole: Schema, schema: Schema) -> str:
     if "const" in schema:
         return f"`{schema['const']}`"
     bounds = [text.format(f"{schema[key]:,}") for key, text in _BOUNDS.items() if key in schema]
-    return " ".join([_kind(whole, schema), *bounds])
+    return "".join([_kind(whole, schema), *bounds])
 
 
 def _kind(whole: Schema, schema: Schema) -> str:
@@ -97,16 +101,12 @@ def _kind(whole: Schema, schema: Schema) -> str:
     return kind
 
 
-def _default(value: object) -> str:
-    if value is None or value == "" or value == () or value == {}:
+def _default(field: Schema) -> str:
+    """What holds unless set; empty where that is nothing, or depends on the machine."""
+    value = field.get("default")
+    if value is None or value in ("", [], {}):
         return ""
-    if isinstance(value, SecretStr):
-        return "set"
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    if isinstance(value, tuple | list | set | frozenset):
-        return ", ".join(_default(each) for each in value)
-    return f"`{value}`"
+    return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
 def _on_one_line(text: str) -> str:

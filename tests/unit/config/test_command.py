@@ -27,6 +27,8 @@ def test_show_prints_each_value_with_its_origin() -> None:
     assert rows["door.port"] == ["9200", "--door.port"]
     assert rows["door.host"] == ["::1", "DUOLOGUE_DOOR__HOST"]
     assert rows["door.limits.max_message_bytes"] == ["1000000", "default"]
+    assert rows["door.certificate"] == ["null", "default"]
+    assert rows["workshop.folders"] == ["[]", "default"]
 
 
 def test_show_prints_no_secret() -> None:

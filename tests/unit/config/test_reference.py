@@ -22,10 +22,19 @@ class Odd(Section):
     names: tuple[str, ...] = ("a", "b")
 
 
+class Door(Section):
+    """One of several."""
+
+    name: str
+    """What it is called."""
+
+
 class OddRoot(Section):
     """Root."""
 
     odd: Odd = Odd()
+    doors: tuple[Door, ...] = (Door(name="front"),)
+    """All of them."""
 
 
 def test_every_setting_has_a_row_with_bounds_default_and_meaning() -> None:
@@ -47,4 +56,11 @@ def test_choices_flags_lists_and_open_bounds_are_spelt_out() -> None:
     assert "| `odd.mode` | `fast`, `slow` | `fast` | How \\| and why. |" in page
     assert "| `odd.factor` | number above 0 below 2 | `1.0` |  |" in page
     assert "| `odd.is_on` | boolean | `true` |  |" in page
-    assert "| `odd.names` | list of text | `a`, `b` |  |" in page
+    assert '| `odd.names` | list of text | `["a", "b"]` |  |' in page
+
+
+def test_what_stands_in_a_list_has_a_table_of_its_own() -> None:
+    page = settings_page(OddRoot)
+    assert '| `doors` | list of mapping | `[{"name": "front"}]` | All of them. |' in page
+    assert "## doors[]\n\nOne of several.\n\n| Setting" in page
+    assert "| `doors[].name` | text | required | What it is called. |" in page
