@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +17,17 @@ def test_the_page_is_as_fresh_as_the_classes() -> None:
     assert PAGE.read_text(encoding="utf-8") == protocol_page(), (
         "run: python -m duologue.protocol.document > docs/protocol.md"
     )
+
+
+def test_the_module_prints_the_page() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "duologue.protocol.document"],
+        cwd=PAGE.parents[1],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert printed.stdout == protocol_page()
 
 
 def test_the_page_names_every_message_and_every_code() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.protocol.commands import CreateItem, CreateResponse
+from duologue.protocol.commands import CreateItem, CreateResponse, ResponseParams
 from duologue.protocol.items import InputAudio, MessageItem
 from duologue.protocol.null_fields import decode_without_nulls
 
@@ -42,3 +42,11 @@ def test_what_stays_unreadable_is_left_to_the_first_reading(
     message: bytes, event_type: str | None
 ) -> None:
     assert decode_without_nulls(message, event_type) is None
+
+
+def test_nulls_deeper_than_any_field_of_ours_are_left_alone() -> None:
+    deep = b'{"a":' * 9 + b"null" + b"}" * 9
+    message = b'{"type":"response.create","response":{"instructions":null,"x":%b}}' % deep
+    assert decode_without_nulls(message, "response.create") == CreateResponse(
+        response=ResponseParams()
+    )
