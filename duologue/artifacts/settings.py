@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -36,6 +36,8 @@ def default_cache_dir(environ: Mapping[str, str]) -> Path:
 
 class ArtifactSettings(Section):
     """Section ``artifacts``."""
+
+    also_reads: ClassVar[frozenset[str]] = frozenset({CACHE_VARIABLE})
 
     cache_dir: Path = Field(default_factory=lambda: default_cache_dir(os.environ))
     """Folder that holds the weights. Moved by DUOLOGUE_CACHE as well."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ def run(
     args: argparse.Namespace,
     root: type[Section],
     environ: Mapping[str, str],
-    also_known: Collection[str] = (),
     write: Callable[[str], None] = print,
 ) -> int:
     """Carry out ``config``; returns the exit code.
@@ -45,7 +44,7 @@ def run(
         ConfigError: ``show`` cannot load the settings.
     """
     if args.config_command == "show":
-        for line in _table(load_from_args(root, args, environ, also_known)):
+        for line in _table(load_from_args(root, args, environ)):
             write(line)
         return 0
     if args.config_command == "reference":

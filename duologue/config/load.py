@@ -7,7 +7,7 @@ must not know which sections exist: the root class is handed in.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -23,6 +23,7 @@ from duologue.config.names import (
     section_keys,
     settings_of,
     unknown_env_names,
+    variables_also_read,
 )
 from duologue.config.section import Section
 from duologue.config.sources import (
@@ -75,10 +76,9 @@ def load_from_args(
     root: type[S],
     args: argparse.Namespace,
     environ: Mapping[str, str],
-    also_known: Collection[str] = (),
 ) -> Loaded[S]:
     """``load`` for a command whose parser went through ``add_options``."""
-    return load(root, environ=environ, config_file=args.config, args=args, also_known=also_known)
+    return load(root, environ=environ, config_file=args.config, args=args)
 
 
 def load(
@@ -87,7 +87,6 @@ def load(
     environ: Mapping[str, str],
     config_file: Path | None = None,
     args: argparse.Namespace | None = None,
-    also_known: Collection[str] = (),
 ) -> Loaded[S]:
     """Read all sources and validate the result.
 
@@ -96,7 +95,6 @@ def load(
         environ: Usually ``os.environ``; only ``DUOLOGUE_`` names are looked at.
         config_file: YAML; its relative paths are relative to itself.
         args: Parsed by a parser that went through ``add_options``.
-        also_known: ``DUOLOGUE_`` variables that others read and that are no settings.
 
     Raises:
         ConfigError: A name is unknown or a value is out of bounds. Names them all.
@@ -106,7 +104,7 @@ def load(
     if config_file is not None:
         tree, lines = read_yaml(config_file, settings)
         layers.append(_Layer(OriginKind.FILE, tree, _lines_of(config_file, lines)))
-    complaints = unknown_env_names(environ, settings, also_known)
+    complaints = unknown_env_names(environ, settings, variables_also_read(root))
     if complaints:
         raise ConfigError("\n".join(complaints))
     layers.append(_Layer(OriginKind.ENVIRONMENT, read_environment(root, environ), env_name))

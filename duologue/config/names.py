@@ -46,6 +46,16 @@ def section_keys(settings: Iterable[str]) -> set[str]:
     }
 
 
+def variables_also_read(root: type[BaseModel]) -> set[str]:
+    """The variables beside the settings' own that sections say they read."""
+    found = set(getattr(root, "also_reads", ()))
+    for field in root.model_fields.values():
+        for member in _members(field.annotation):
+            if _is_section(member):
+                found |= variables_also_read(member)
+    return found
+
+
 def env_name(key: str) -> str:
     """The environment variable that sets a dotted key."""
     return ENV_PREFIX + key.replace(".", ENV_DELIMITER).upper()

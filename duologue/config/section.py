@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -16,3 +18,6 @@ class Section(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True
     )
+
+    also_reads: ClassVar[frozenset[str]] = frozenset()
+    """Further ``DUOLOGUE_`` variables that defaults of this section read; they are no misspellings."""

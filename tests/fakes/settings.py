@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, SecretStr
 
@@ -37,6 +37,8 @@ class DoorSettings(Section):
 
 class WorkshopSettings(Section):
     """Where the work is done."""
+
+    also_reads: ClassVar[frozenset[str]] = frozenset({"DUOLOGUE_WORKSHOP_HOME"})
 
     folders: tuple[Path, ...] = ()
     """Searched in this order."""

@@ -6,6 +6,7 @@ from duologue.config.names import (
     section_keys,
     settings_of,
     unknown_env_names,
+    variables_also_read,
 )
 from tests.fakes.settings import FakeRoot
 
@@ -59,3 +60,7 @@ def test_names_of_others_whole_sections_and_keys_of_mappings_are_let_through() -
 
 def test_nothing_is_suggested_when_nothing_is_near() -> None:
     assert did_you_mean("DUOLOGUE_ZZZZZZ", {env_name("door.port")}) == ""
+
+
+def test_sections_name_the_other_variables_that_they_read() -> None:
+    assert variables_also_read(FakeRoot) == {"DUOLOGUE_WORKSHOP_HOME"}
