@@ -9,6 +9,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from report import Row
 
 QUANTILES = (("p50_ms", "-"), ("p99_ms", "--"), ("p99.9_ms", ":"))
@@ -26,14 +27,21 @@ def draw(summaries: Sequence[Row], path: Path) -> None:
         )
         for key, dash in QUANTILES:
             latency.plot(counts, [line[key] for line in lines], dash, **style)
-    _axes(cpu, "CPU per session and second, ms")
-    _axes(latency, "echo latency, ms: p50 solid, p99 dashed, p99.9 dotted")
+    all_counts = sorted({line["sessions"] for line in summaries})
+    _axes(cpu, "CPU per session and second, ms", all_counts)
+    _axes(latency, "echo latency, ms: p50 solid, p99 dashed, p99.9 dotted", all_counts)
     cpu.legend()
     figure.suptitle("One core, 40 ms frames of Realtime JSON both ways")
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
 
 
-def _axes(axes: Axes, title: str) -> None:
+def _axes(axes: Axes, title: str, counts: Sequence[int]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="sessions", title=title)
-    axes.grid(alpha=0.3, which="both")
+    axes.set_xticks(counts, labels=[str(count) for count in counts])
+    axes.minorticks_off()
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axes.grid(alpha=0.3)

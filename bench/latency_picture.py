@@ -19,11 +19,12 @@ def draw(rows: Sequence[Row], summaries: Sequence[Row], steps: Sequence[str], pa
         times = {row["question"]: row["first_audible_s"] for row in rows if row["system"] == system}
         answered = [question for question in questions if times.get(question) is not None]
         each.plot(answered, [times[question] for question in answered], "o", label=system)
-        seen = [step for step in steps if line[step] is not None]
-        moments.plot([line[step] for step in seen], seen, "o-", label=system)
+        seen = [(line[step], place) for place, step in enumerate(steps) if line[step] is not None]
+        moments.plot([at for at, _ in seen], [place for _, place in seen], "o-", label=system)
     each.set(title="first audible sample, seconds after the end of speech", ylim=(0, None))
     each.tick_params(axis="x", rotation=90)
     moments.set(title="median moment of each step, seconds", xlim=(0, None))
+    moments.set_yticks(range(len(steps)), labels=steps)
     moments.invert_yaxis()
     for axes in (each, moments):
         axes.grid(alpha=0.3)
