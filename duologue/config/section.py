@@ -20,4 +20,4 @@ class Section(BaseModel):
     )
 
     also_reads: ClassVar[frozenset[str]] = frozenset()
-    """Further ``DUOLOGUE_`` variables that defaults of this section read; they are no misspellings."""
+    """Further ``DUOLOGUE_`` variables that defaults of this section read: no misspellings."""

@@ -28,10 +28,20 @@ class ListeningSettings(Section):
     """Audio between two partial transcripts."""
 
     onset_ms: Positive = 60
+    """Speech in a row that begins a turn; shorter is a click."""
+
     pause_ms: Positive = 96
+    """Silence after which the turn may be over and work on an answer begins on speculation."""
+
     check_ms: Positive = 96
+    """Silence after which the end-of-turn model is asked."""
+
     earliest_ms: Positive = 160
+    """Silence before which its yes does not count."""
+
     max_turn_ms: Positive = 60_000
+    """Longest turn; speech that goes on becomes the next one."""
+
     min_interruption_ms: Positive = 350
     """Speech over an audible answer that counts as an interruption; shorter is a "mm-hm"."""
 
@@ -43,7 +53,11 @@ class SessionSettings(Section):
     """What one session may hold, and how it talks."""
 
     max_sessions: Positive = 200
+    """Calls at the same time; further ones are refused with 503."""
+
     listening: ListeningSettings = ListeningSettings()
+    """How the person is heard."""
+
     input_buffer_ms: Positive = 300_000
     """Uncommitted audio of a client that commits by hand."""
 
@@ -51,14 +65,26 @@ class SessionSettings(Section):
     """Inputs that wait while another one is applied."""
 
     max_items: Positive = 1000
+    """Items that a conversation keeps."""
+
     max_out_of_band_responses: Positive = 4
+    """Responses beside the conversation that a session may run at the same time."""
+
     output_buffer_ms: Positive = 30_000
+    """Audio that may wait for the client; a response that makes more fails."""
+
     output_buffer_bytes: Positive = 4 << 20
+    """The same bound in bytes, for all that waits."""
+
     output_events: Positive = 1024
+    """Events other than audio that may wait for the client."""
+
     send_lead_ms: NotNegative = 3000
     """Speech sent ahead of playback; 0 sends all at once."""
 
     delta_ms: Positive = 200
+    """The longest piece of speech in one message."""
+
     merge_ms: NotNegative = 100
     """Shorter pieces of speech wait for more unless the client would run dry; 0 sends each."""
 
@@ -66,5 +92,7 @@ class SessionSettings(Section):
     """A response that has produced nothing for so long has failed."""
 
     max_duration_s: Annotated[float, Field(gt=0)] = 3600.0
+    """A call ends after so long."""
+
     stall_limit_s: Annotated[float, Field(gt=0)] = 15.0
     """A client that takes nothing for so long, though there is something, is let go."""
