@@ -70,6 +70,11 @@ format: $(STAMPS)/dev ## Format the code and mend what the linter can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+.PHONY: docs
+docs: $(STAMPS)/dev ## Write the pages that are made from the code
+	$(BIN)/python -m duologue.protocol.document > docs/protocol.md
+	$(BIN)/duologue config reference > docs/settings.md
+
 .PHONY: check-models
 check-models: $(STAMPS)/dev models ## Run the tests that need the full models
 	$(BIN)/python -m pytest -m models $(ARGS)
