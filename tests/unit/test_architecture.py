@@ -35,7 +35,6 @@ BROAD_EXCEPTS = {
 
 SERVER_ONLY = (
     "aiohttp",
-    "av",
     "prometheus_client",
     "pydantic",
     "pydantic_settings",
