@@ -74,6 +74,7 @@ export class Microphone {
 
   close() {
     this.#replaceStream(null);
+    if (this.#node) this.#node.port.onmessage = null;
     void this.#context?.close();
     this.#context = null;
     this.#node = null;
@@ -96,8 +97,8 @@ export class Microphone {
    * @param {number} endedAt_s
    */
   #deliver(pcm, endedAt_s) {
-    if (!this.#context) return;
-    const age_ms = 1000 * (this.#context.currentTime - endedAt_s);
+    const context = /** @type {AudioContext} */ (this.#context);
+    const age_ms = 1000 * (context.currentTime - endedAt_s);
     this.onChunk(pcm, performance.now() - age_ms - CHUNK_MS);
   }
 }

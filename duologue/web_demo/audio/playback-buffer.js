@@ -108,20 +108,20 @@ export class PlaybackBuffer {
       const track = this.#tracks.at(0);
       if (!track || !this.#mayPlay(track)) break;
       const count = Math.min(output.length - at, track.queuedSamples);
+      if (count === 0 && !track.isComplete) {
+        this.#runDry(track);
+        break;
+      }
       if (count > 0 && track.playedSamples === 0) events.push(event("started", track));
       this.#copy(output, at, count);
       track.queuedSamples -= count;
       track.playedSamples += count;
       at += count;
-      if (track.queuedSamples > 0) continue;
+      if (track.queuedSamples > 0 || !track.isComplete) continue;
       this.#isPlaying = false;
-      if (track.isComplete) {
-        this.#tracks.shift();
-        this.#relax(track);
-        events.push(event("finished", track));
-      } else {
-        this.#runDry(track);
-      }
+      this.#tracks.shift();
+      this.#relax(track);
+      events.push(event("finished", track));
     }
     this.#release(output, at);
     return events;
@@ -147,6 +147,7 @@ export class PlaybackBuffer {
 
   /** @param {Track} track */
   #runDry(track) {
+    this.#isPlaying = false;
     track.ranDry = true;
     this.#startSamples = Math.min(MAX_START_SAMPLES, this.#startSamples + START_STEP_SAMPLES);
   }

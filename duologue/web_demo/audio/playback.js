@@ -114,6 +114,7 @@ export class Playback {
   close() {
     for (const resolve of this.#waiting.values()) resolve([]);
     this.#waiting.clear();
+    if (this.#node) this.#node.port.onmessage = null; // reports may still be on their way
     void this.#context?.close();
     this.#context = null;
     this.#node = null;

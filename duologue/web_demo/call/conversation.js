@@ -118,7 +118,7 @@ export class Conversation {
   /** The button of push-to-talk comes up. */
   release() {
     if (!this.#isPressed) return;
-    const { send, now, timeline, latency } = this.#parts;
+    const { send, now, timeline } = this.#parts;
     this.#isPressed = false;
     timeline.endTurn("you", now());
     if (now() - this.#turnStart_ms < MIN_PRESS_MS) {
@@ -129,7 +129,7 @@ export class Conversation {
     }
     send({ type: "input_audio_buffer.commit" });
     send({ type: "response.create" });
-    latency.asked(this.#voice.lastVoiced(this.#turnStart_ms, now()) ?? now(), "spoken");
+    this.#asked(this.#voice.lastVoiced(this.#turnStart_ms, now()) ?? now(), "spoken");
     this.#setFloor({ you: false, thinking: true });
   }
 
@@ -138,12 +138,12 @@ export class Conversation {
    * @param {string} text
    */
   async type(text) {
-    const { send, transcript, latency, now } = this.#parts;
+    const { send, transcript, now } = this.#parts;
     this.#typed += 1;
     const id = `item_typed_${Math.round(now())}_${this.#typed}`;
     const interruption = this.#takeFloor();
     transcript.userFinal(id, text);
-    latency.asked(now(), "typed");
+    this.#asked(now(), "typed");
     this.#setFloor({ thinking: true });
     await interruption;
     const content = [{ type: "input_text", text }];
@@ -194,6 +194,7 @@ export class Conversation {
     transcript.close();
     timeline.endTurn("you", now());
     timeline.endTurn("duologue", now());
+    timeline.wait(null);
     this.#setFloor({ you: false, duologue: false, thinking: false });
   }
 
@@ -228,9 +229,8 @@ export class Conversation {
 
   /** @param {RealtimeEvent} event */
   #speechStarted({ item_id, audio_start_ms }) {
-    const { timeline, transcript, latency, now } = this.#parts;
+    const { timeline, transcript, now } = this.#parts;
     void this.#interrupt();
-    latency.withdrawn();
     this.#turnStart_ms = this.#inputClock.localTime(audio_start_ms) ?? now();
     timeline.startTurn("you", this.#turnStart_ms);
     transcript.userSpeaks(item_id);
@@ -239,19 +239,24 @@ export class Conversation {
 
   /** @param {RealtimeEvent} event */
   #speechStopped({ audio_end_ms }) {
-    const { timeline, latency, now } = this.#parts;
+    const { timeline, now } = this.#parts;
     // Some servers count the silence that ended the turn as part of it; people do not.
     const stopped_ms = this.#inputClock.localTime(audio_end_ms) ?? now();
     const silent_ms = this.#voice.lastVoiced(this.#turnStart_ms, stopped_ms) ?? stopped_ms;
     timeline.endTurn("you", silent_ms);
-    latency.asked(silent_ms, "spoken");
+    this.#asked(silent_ms, "spoken");
     this.#setFloor({ you: false, thinking: true });
   }
 
   /** @param {RealtimeEvent} event */
   #transcribed({ item_id, transcript }) {
     this.#parts.transcript.userFinal(item_id, transcript);
-    if (transcript.trim() === "" && !this.#activeResponse) this.#setFloor({ thinking: false });
+    if (transcript.trim() === "" && !this.#activeResponse) this.#nothingComes();
+  }
+
+  #nothingComes() {
+    this.#parts.timeline.wait(null);
+    this.#setFloor({ thinking: false });
   }
 
   /** @param {RealtimeEvent} event */
@@ -286,7 +291,7 @@ export class Conversation {
       this.#parts.transcript.note(`The answer failed: ${reason}`);
     }
     const isWaiting = answers.some((answer) => !answer.isOver && answer.playedSamples === 0);
-    if (!isWaiting && !this.#activeResponse) this.#setFloor({ thinking: false });
+    if (!isWaiting && !this.#activeResponse) this.#nothingComes();
   }
 
   /** @param {RealtimeEvent["error"]} error */
@@ -295,14 +300,24 @@ export class Conversation {
     if (!HARMLESS.has(code) && code !== "session_expired") this.onNotice(message);
   }
 
+  /**
+   * @param {number} at_ms
+   * @param {"spoken" | "typed"} kind
+   */
+  #asked(at_ms, kind) {
+    this.#parts.latency.asked(at_ms, kind);
+    this.#parts.timeline.wait(at_ms);
+  }
+
   /** The person speaks by hand (a button, a text), so the server does not cancel by itself. */
   #takeFloor() {
     if (this.#activeResponse) this.#parts.send({ type: "response.cancel" });
-    this.#parts.latency.withdrawn();
     return this.#interrupt();
   }
 
   #interrupt() {
+    this.#parts.latency.withdrawn();
+    this.#parts.timeline.wait(null);
     if (this.#activeResponse) this.#silenced.add(this.#activeResponse);
     return this.#cut();
   }
@@ -350,10 +365,10 @@ export class Conversation {
     if (first === null || playedSamples <= first) return;
     this.#setFloor({ thinking: false });
     const audible_ms = at_ms - (playedSamples - first) / SAMPLES_PER_MS;
-    const answered = latency.answered(audible_ms);
-    if (!answered) return;
-    timeline.wait(answered.asked_ms, audible_ms);
-    transcript.answerLatency(answer.id, answered.reading.seconds);
+    const reading = latency.answered(audible_ms);
+    if (!reading) return;
+    timeline.answer(audible_ms);
+    transcript.answerLatency(answer.id, reading.seconds);
   }
 
   /** @param {Answer | undefined} answer */

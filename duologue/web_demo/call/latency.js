@@ -29,17 +29,18 @@ export class Latency {
 
   /**
    * @param {number} at_ms
-   * @returns {{ asked_ms: number, reading: Reading } | null} null where nobody had asked (a greeting)
+   * @returns {Reading | null} null where nobody had asked (a greeting)
    */
   answered(at_ms) {
     if (!this.#asked) return null;
     const { at_ms: asked_ms, kind } = this.#asked;
     this.#asked = null;
+    /** @type {Reading} */
     const reading = { seconds: (at_ms - asked_ms) / 1000, kind };
     this.readings.push(reading);
     if (this.readings.length > MAX_READINGS) this.readings.shift();
     this.onChange();
-    return { asked_ms, reading };
+    return reading;
   }
 
   /** @returns {number | null} seconds */

@@ -22,6 +22,8 @@ export class Timeline {
   waits = [];
   /** @type {Cut[]} */
   cuts = [];
+  /** Since when an answer has been waited for; null while none is. @type {number | null} */
+  waitingSince_ms = null;
 
   /**
    * @param {Lane} lane
@@ -65,12 +67,17 @@ export class Timeline {
     if (turn && turn.to_ms === null) turn.to_ms = Math.max(turn.from_ms, at_ms);
   }
 
-  /**
-   * @param {number} from_ms
-   * @param {number} to_ms
-   */
-  wait(from_ms, to_ms) {
-    this.waits.push({ from_ms, to_ms });
+  /** @param {number | null} since_ms null: given up, or nobody had asked */
+  wait(since_ms) {
+    this.waitingSince_ms = since_ms;
+  }
+
+  /** @param {number} at_ms when the answer that was waited for became audible */
+  answer(at_ms) {
+    if (this.waitingSince_ms !== null) {
+      this.waits.push({ from_ms: this.waitingSince_ms, to_ms: at_ms });
+    }
+    this.waitingSince_ms = null;
   }
 
   /**

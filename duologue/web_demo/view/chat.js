@@ -21,6 +21,7 @@ export class Chat {
   /** @type {Set<string>} */
   #announced = new Set();
   #isScheduled = false;
+  #isFollowing = true;
 
   /**
    * @param {HTMLElement} list
@@ -31,6 +32,10 @@ export class Chat {
     this.#list = list;
     this.#announcer = announcer;
     this.#transcript = transcript;
+    list.addEventListener("scroll", () => {
+      this.#isFollowing = list.scrollHeight - list.scrollTop - list.clientHeight < FOLLOW_PX;
+    });
+    new ResizeObserver(() => this.#follow()).observe(list);
     transcript.onChange = (entry) => this.#mark(entry.id);
     transcript.onRemove = (id) => {
       this.#rows.get(id)?.remove();
@@ -48,8 +53,6 @@ export class Chat {
 
   #render() {
     this.#isScheduled = false;
-    const { scrollHeight, scrollTop, clientHeight } = this.#list;
-    const isAtEnd = scrollHeight - scrollTop - clientHeight < FOLLOW_PX;
     /** @type {Element | null} */
     let place = this.#list.firstElementChild;
     for (const entry of this.#transcript.entries) {
@@ -59,7 +62,11 @@ export class Chat {
       if (this.#stale.has(entry.id)) this.#fill(row, entry);
     }
     this.#stale.clear();
-    if (isAtEnd) this.#list.scrollTop = this.#list.scrollHeight;
+    this.#follow();
+  }
+
+  #follow() {
+    if (this.#isFollowing) this.#list.scrollTop = this.#list.scrollHeight;
   }
 
   /** @param {Entry} entry */
@@ -117,10 +124,12 @@ function words(entry) {
     else line.append(entry.text);
     return line;
   }
-  const heard = entry.text.slice(0, entry.heardCharacters);
-  const rest = entry.text.slice(entry.heardCharacters);
+  const rest = entry.text.slice(entry.heardCharacters).trim();
+  const heard = entry.text.slice(0, entry.heardCharacters).trimEnd();
   line.append(element("span", "heard", heard));
-  if (rest) line.append(element(entry.state === "cut" ? "s" : "span", "unheard", rest));
+  if (!rest) return line;
+  if (heard) line.append(" ");
+  line.append(element(entry.state === "cut" ? "s" : "span", "unheard", rest));
   return line;
 }
 

@@ -11,7 +11,7 @@ const STATUS = {
   muted: "Muted",
   deaf: "No microphone",
   both: "Both speaking",
-  you: "You are speaking",
+  you: "Hearing you",
   duologue: "Speaking",
   thinking: "Thinking",
   ready: "Ready",

@@ -12,13 +12,15 @@ export const ILLUSTRATION_NOW_MS = 20_000;
  */
 export function illustration() {
   const timeline = new Timeline();
-  speak(timeline, "you", 5_200, 7_000);
-  timeline.wait(7_000, 7_900);
-  speak(timeline, "duologue", 7_900, 12_600);
-  speak(timeline, "you", 12_300, 14_400);
-  timeline.cut(12_600, syllables(12_600, 14_800));
-  timeline.wait(14_400, 15_250);
-  speak(timeline, "duologue", 15_250, ILLUSTRATION_NOW_MS);
+  speak(timeline, "you", 8_300, 10_400);
+  timeline.wait(10_400);
+  timeline.answer(11_300);
+  speak(timeline, "duologue", 11_300, 15_300);
+  speak(timeline, "you", 15_000, 16_700);
+  timeline.cut(15_300, syllables(15_300, 17_500));
+  timeline.wait(16_700);
+  timeline.answer(17_550);
+  speak(timeline, "duologue", 17_550, ILLUSTRATION_NOW_MS);
   return { timeline, upcoming: syllables(ILLUSTRATION_NOW_MS, 22_400) };
 }
 

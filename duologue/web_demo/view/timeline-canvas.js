@@ -15,6 +15,8 @@ const CORRIDOR_PX = 11;
 const NOW_SHARE = 0.74;
 /** Of what was cut, this much stays visible as an outline. */
 const GHOST_MS = 2200;
+/** The names of the lanes stand in the left corners. */
+const LANE_NAME_PX = 84;
 const LEVELS_PER_BIN = BIN_MS / LEVEL_MS;
 
 /** @typedef {{ you: string, duologue: string, ink: string, muted: string, line: string, cut: string, paper: string }} Palette */
@@ -48,8 +50,8 @@ export class TimelineCanvas {
     this.#width = width;
     this.#height = height;
     const isNarrow = width < NARROW_PX;
-    this.#pxPerMs = (isNarrow ? 3.6 : 5) / BIN_MS;
-    this.#barPx = isNarrow ? 2.2 : 3;
+    this.#pxPerMs = (isNarrow ? 3 : 5) / BIN_MS;
+    this.#barPx = isNarrow ? 1.9 : 3;
     this.#palette = readPalette(this.#canvas);
   }
 
@@ -69,7 +71,9 @@ export class TimelineCanvas {
     this.#drawUpcoming(now_ms, upcoming);
     this.#drawNow(now_ms);
     for (const cut of timeline.cuts) this.#drawCut(cut.at_ms);
-    for (const wait of timeline.waits) this.#drawWait(wait.from_ms, wait.to_ms);
+    for (const { from_ms, to_ms } of timeline.waits) this.#drawWait(from_ms, to_ms, 1);
+    const since_ms = timeline.waitingSince_ms;
+    if (since_ms !== null) this.#drawWait(since_ms, Math.max(since_ms, now_ms), 0.6);
   }
 
   /**
@@ -178,17 +182,18 @@ export class TimelineCanvas {
     context.lineTo(x, this.#height);
     context.stroke();
     context.setLineDash([]);
-    this.#label(x, this.#height - 9, "cut", this.#palette.cut);
+    if (x > LANE_NAME_PX) this.#label(x, this.#height - 9, "cut", this.#palette.cut, 1);
   }
 
   /**
    * @param {number} from_ms
    * @param {number} to_ms
+   * @param {number} alpha
    */
-  #drawWait(from_ms, to_ms) {
+  #drawWait(from_ms, to_ms, alpha) {
     const y = this.#height / 2;
     const context = this.#context;
-    this.#fill(this.#palette.muted, 0.7);
+    this.#fill(this.#palette.muted, 0.7 * alpha);
     context.fillRect(this.#x(from_ms), y - 0.5, this.#x(to_ms) - this.#x(from_ms), 1);
     for (const end of [from_ms, to_ms]) {
       context.beginPath();
@@ -196,7 +201,7 @@ export class TimelineCanvas {
       context.fill();
     }
     const seconds = ((to_ms - from_ms) / 1000).toFixed(2);
-    this.#label((this.#x(from_ms) + this.#x(to_ms)) / 2, y, `${seconds} s`, this.#palette.ink);
+    this.#label((this.#x(from_ms) + this.#x(to_ms)) / 2, y, `${seconds} s`, this.#palette.ink, alpha);
   }
 
   /**
@@ -204,8 +209,9 @@ export class TimelineCanvas {
    * @param {number} y
    * @param {string} text
    * @param {string} colour
+   * @param {number} alpha
    */
-  #label(x, y, text, colour) {
+  #label(x, y, text, colour, alpha) {
     const context = this.#context;
     context.font = "600 11px system-ui, sans-serif";
     context.textAlign = "center";
@@ -215,7 +221,7 @@ export class TimelineCanvas {
     context.beginPath();
     context.roundRect(x - width / 2, y - 8, width, 16, 8);
     context.fill();
-    this.#fill(colour, 1);
+    this.#fill(colour, alpha);
     context.fillText(text, x, y + 0.5);
   }
 

@@ -1,0 +1,46 @@
+"""The page's own unit tests, which need no browser: pure modules under Node."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+TESTS = sorted((Path(__file__).parent / "js").glob("*.test.mjs"))
+PAGE = Path(__file__).parents[2] / "duologue" / "web_demo"
+
+
+def node() -> str:
+    path = shutil.which("node")
+    assert path, "the page's unit tests need Node 18 or newer: apt-get install nodejs"
+    return path
+
+
+def test_the_pure_modules_of_the_page_keep_their_promises() -> None:
+    outcome = subprocess.run([node(), "--test", *TESTS], capture_output=True, text=True, timeout=50)
+    assert outcome.returncode == 0, outcome.stdout
+
+
+def test_no_module_of_the_page_is_left_out_of_these_tests_without_reason() -> None:
+    """A module is pure, and imported by a test; or it touches the browser, and says so here."""
+    touches_browser = {
+        "audio/capture-worklet.js",
+        "audio/microphone.js",
+        "audio/playback-worklet.js",
+        "audio/playback.js",
+        "call/call.js",
+        "main.js",
+        "view/chat.js",
+        "view/controls.js",
+        "view/illustration.js",
+        "view/latency-readout.js",
+        "view/problem-card.js",
+        "view/settings-panel.js",
+        "view/timeline-canvas.js",
+        "view/wake-lock.js",
+    }
+    tests = "".join(path.read_text() for path in TESTS)
+    indirectly = {"call/answer.js"}
+    modules = {path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*.js")}
+    tested = {module for module in modules if f"web_demo/{module}" in tests}
+    assert modules - tested - indirectly == touches_browser
