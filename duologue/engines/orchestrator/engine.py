@@ -1,20 +1,18 @@
 """The engine: requests in, events out, over pools of workers.
 
-A shell around the request table: it owns the tasks, the timer and the subscribers, and moves
-effects to pools. It must not know sessions or models.
+A shell around the request table: it owns the timer and the subscribers, and moves effects to
+pools. It must not know sessions or models.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import structlog
 
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import EngineError
-from duologue.core.tasks import guard
+from duologue.engines.edges import EDGES, Edge
 from duologue.engines.executors.base import Executor, ExecutorKind
 from duologue.engines.executors.inline import InlineExecutor
 from duologue.engines.executors.process import ProcessExecutor
@@ -30,16 +28,14 @@ from duologue.engines.orchestrator.request_table import (
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import Pipeline
-from duologue.engines.pools.replica import ReplicaChange, ReplicaState
+from duologue.engines.pools.fleet import Fleet, Progress
+from duologue.engines.pools.replica import ReplicaChange
 from duologue.engines.pools.stage_pool import StagePool, StageStats
 from duologue.engines.ports import Ended, EngineEvent, Request, Subscriber
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
 
-log = structlog.get_logger(__name__)
-
-Progress = Callable[[ReplicaChange], None]
-"""Hears of each worker that is warm while the engine starts."""
+ENGINE_STOPPED = "engine_stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +58,7 @@ class Engine:
         pipelines: By name, as ``load_pipelines`` returns them.
         worker_env: Environment of all worker processes, as the folder of the weights.
         executors: In place of the usual ones, by kind.
+        edges: Edge functions by name.
 
     Concurrency:
         Belongs to one event loop, as do all calls.
@@ -76,9 +73,9 @@ class Engine:
         *,
         worker_env: Mapping[str, str] | None = None,
         executors: Mapping[ExecutorKind, Executor] | None = None,
+        edges: Mapping[str, Edge] = EDGES,
     ) -> None:
         self._pipelines = dict(pipelines)
-        self._settings = settings
         self._metrics = metrics or Metrics(LabelSets())
         self._clock = clock or SystemClock()
         available: dict[ExecutorKind, Executor] = {
@@ -98,20 +95,20 @@ class Engine:
             for pipeline in pipelines.values()
             for index, stage in enumerate(pipeline.stages)
         }
-        self._table = RequestTable(settings.cancel_grace_s)
+        replicas = [replica for pool in self._pools.values() for replica in pool.replicas]
+        self._fleet = Fleet(replicas, settings.stop_timeout_s)
+        self._table = RequestTable(settings.cancel_grace_s, edges)
         self._subscribers: dict[str, Subscriber] = {}
+        self._accepting = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: float | None = None
-        self._workers: asyncio.Task[None] | None = None
-        self._started: asyncio.Future[None] | None = None
-        self._progress: Progress | None = None
         # Events that a caller's own call brings about reach it after that call has returned.
         self._in_call = False
 
     @property
     def ready(self) -> bool:
         """Every worker is warm."""
-        return self._workers is not None and all(pool.ready for pool in self._pools.values())
+        return self._fleet.ready
 
     async def start(self, progress: Progress | None = None) -> None:
         """Start all workers and wait until they are warm.
@@ -119,18 +116,8 @@ class Engine:
         Raises:
             EngineError: A worker cannot be started; those that could are stopped again.
         """
-        loop = asyncio.get_running_loop()
-        self._progress = progress
-        self._started = loop.create_future()
-        # The engine is one of the few owners of a task group; it lives until ``stop``.
-        self._workers = loop.create_task(self._keep_workers(), name="engine workers")
-        if not self._pools:
-            self._started.set_result(None)
-        try:
-            await self._started
-        except BaseException:
-            await self.stop()
-            raise
+        self._accepting = True
+        await self._fleet.start(progress)
 
     async def stop(self) -> bool:
         """End all requests and workers; takes little more than ``stop_timeout_s``.
@@ -138,24 +125,14 @@ class Engine:
         Returns:
             Whether every worker left by itself; the others were killed.
         """
-        workers, self._workers = self._workers, None
-        if workers is None:
-            return True
-        stopped = EngineError("the engine stops", code="engine_stopped")
+        self._accepting = False  # first, since a subscriber may want to try again at once
+        stopped = EngineError("the engine stops", code=ENGINE_STOPPED)
         for request_id in self._table.request_ids():
             self._perform(self._table.fail(request_id, stopped, self._clock.now()))
-        replicas = [replica for pool in self._pools.values() for replica in pool.replicas]
-        async with asyncio.TaskGroup() as group:
-            for replica in replicas:
-                group.create_task(replica.stop(self._settings.stop_timeout_s))
-        workers.cancel()
-        await asyncio.wait((workers,))
+        every_worker_left = await self._fleet.stop()
         if self._timer is not None:
             self._timer.cancel()
-        killed = [replica.name for replica in replicas if replica.had_to_be_killed]
-        if killed:
-            log.error("workers_killed", workers=killed, limit_s=self._settings.stop_timeout_s)
-        return not killed
+        return every_worker_left
 
     def has_pipeline(self, name: str) -> bool:
         """Tell whether requests for ``name`` can be served."""
@@ -172,8 +149,8 @@ class Engine:
         if pipeline is None:
             known = ", ".join(sorted(self._pipelines))
             raise EngineError(f"no pipeline is called {request.pipeline!r}; there are {known}")
-        if self._workers is None:
-            raise EngineError("the engine is not running", code="engine_stopped")
+        if not self._accepting:
+            raise EngineError("the engine is not running", code=ENGINE_STOPPED)
         for index in range(len(pipeline.stages)):
             self._pools[pipeline.stage_key(index)].check_room()
         effects = self._table.submit(request, pipeline)
@@ -234,29 +211,7 @@ class Engine:
 
     def on_replica_change(self, change: ReplicaChange) -> None:
         """A worker is warm, or was lost."""
-        started = self._started
-        if started is None or started.done():
-            return
-        if self._progress is not None:
-            self._progress(change)
-        if change.loss is not None:
-            loss = change.loss
-            started.set_exception(
-                EngineError(f"the worker {change.name} died: {loss.reason}", code=loss.code)
-            )
-        elif change.state is ReplicaState.READY and self.ready:
-            started.set_result(None)
-
-    async def _keep_workers(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for pool in self._pools.values():
-                for replica in pool.replicas:
-                    group.create_task(guard(replica.run(), self._on_crash), name=replica.name)
-
-    def _on_crash(self, error: Exception) -> None:
-        log.error("engine_task_crashed", exc_info=error)
-        if self._started is not None and not self._started.done():
-            self._started.set_exception(error)
+        self._fleet.on_change(change)
 
     def _call(self, effects: Sequence[Effect]) -> None:
         self._in_call = True

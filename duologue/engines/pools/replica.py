@@ -105,8 +105,7 @@ class Replica:
         while not self._stopping:
             await self._run_worker()
             if not self._stopping:
-                backoff_s = self._settings.restart_backoff_s * 2**self._failures
-                await asyncio.sleep(min(backoff_s, self._settings.restart_backoff_max_s))
+                await asyncio.sleep(self.backoff_s(self._failures))
                 self.restarts += 1
 
     async def stop(self, timeout_s: float) -> None:
@@ -127,6 +126,12 @@ class Replica:
             self.had_to_be_killed = True
             worker.kill()
             await self._gone.wait()
+
+    def backoff_s(self, failures: int) -> float:
+        """How long to wait before the next start, after so many failures in a row."""
+        # Beyond 2**30 the limit has long been reached.
+        longer_s = self._settings.restart_backoff_s * 2 ** min(failures, 30)
+        return float(min(longer_s, self._settings.restart_backoff_max_s))
 
     def on_report(self, report: Report) -> None:
         """The worker said something."""

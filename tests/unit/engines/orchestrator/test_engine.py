@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from duologue.core.errors import CapacityError, EngineError
+from duologue.core.fence import INPUT_LANE, Fence
+from duologue.engines.edges import EDGES, Edge
+from duologue.engines.executors.base import ExecutorKind
+from duologue.engines.messages import (
+    Append,
+    Cancel,
+    FromWorker,
+    Grant,
+    JobEnded,
+    JobOutput,
+    JobTaken,
+    Open,
+    Stop,
+)
+from duologue.engines.orchestrator.engine import Engine
+from duologue.engines.payloads import Payload, TextDelta
+from duologue.engines.pipeline import Pipeline, StageSpec, stage_keys
+from duologue.engines.pools.replica import ReplicaChange, ReplicaState
+from duologue.engines.ports import Ended, Outcome, Output, Request
+from duologue.engines.settings import EngineSettings
+from duologue.telemetry.metrics import LabelSets, Metrics
+from tests.fakes.clock import FakeClock
+from tests.fakes.executor import FakeExecutor, FakeWorker
+from tests.unit.engines.engine_port_contract import Listener
+
+FENCE = Fence("session", INPUT_LANE, 1)
+COMPLETED, CANCELLED, FAILED = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.FAILED
+
+PIPELINES = {
+    "llm": Pipeline(name="llm", stages=(StageSpec(name="llm", runner="script", max_jobs=2),)),
+    "speech": Pipeline(
+        name="speech",
+        stages=(
+            StageSpec(name="words", runner="script", credit=1, max_jobs=4),
+            StageSpec(name="tones", runner="tone", queue=0),
+        ),
+    ),
+}
+
+
+def request(request_id: str, pipeline: str = "llm", **fields: object) -> Request:
+    return Request(request_id, pipeline, FENCE, **fields)
+
+
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not done():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+class Scene:
+    """An engine whose workers are played by the test."""
+
+    def __init__(
+        self,
+        pipelines: dict[str, Pipeline],
+        clock: FakeClock,
+        executor: FakeExecutor,
+        edges: dict[str, Edge] | None = None,
+    ) -> None:
+        self.clock = clock
+        self.stages = stage_keys(pipelines.values())
+        self.metrics = Metrics(LabelSets(stages=self.stages))
+        self.listener = Listener()
+        self._executor = executor
+        settings = EngineSettings(
+            stop_timeout_s=0.01, cancel_grace_s=5, restart_backoff_s=1000, start_timeout_s=1000
+        )
+        self.engine = Engine(
+            pipelines,
+            settings,
+            self.metrics,
+            clock,
+            executors={ExecutorKind.PROCESS: executor},
+            edges={**EDGES, **(edges or {})},
+        )
+
+    def worker(self, stage: str) -> FakeWorker:
+        """The latest worker of a stage's first replica."""
+        return [each for each in self._executor.workers if each.spec.name == f"{stage}/0"][-1]
+
+    def submit(self, request_id: str, pipeline: str = "llm", **fields: object) -> None:
+        self.engine.submit(request(request_id, pipeline, **fields), self.listener)
+
+    def say(self, stage: str, *messages: FromWorker) -> None:
+        self.worker(stage).report(*messages)
+
+    def end(self, stage: str, job: str, outcome: Outcome = COMPLETED) -> None:
+        self.say(stage, JobEnded(job, outcome))
+
+    def sent(self, stage: str) -> Sequence[object]:
+        return self.worker(stage).sent
+
+
+@asynccontextmanager
+async def scene(edges: dict[str, Edge] | None = None) -> AsyncIterator[Scene]:
+    executor = FakeExecutor()
+    here = Scene(PIPELINES, FakeClock(), executor, edges)
+    async with asyncio.TaskGroup() as group:
+        started = group.create_task(here.engine.start())
+        await until(lambda: len(executor.workers) == len(here.stages))
+        for worker in executor.workers:
+            worker.warm()
+        await started
+    try:
+        yield here
+    finally:
+        await here.engine.stop()
+
+
+class TestStart:
+    async def test_it_is_ready_when_every_worker_is_and_tells_of_each(self) -> None:
+        executor = FakeExecutor()
+        here = Scene(PIPELINES, FakeClock(), executor)
+        heard: list[ReplicaChange] = []
+        start = asyncio.create_task(here.engine.start(heard.append))
+        await until(lambda: len(executor.workers) == 3)
+        for worker in executor.workers:
+            assert not here.engine.ready
+            worker.warm()
+        await start
+        assert here.engine.ready
+        assert [(change.name, change.state) for change in heard] == [
+            ("llm/0", ReplicaState.READY),
+            ("speech.words/0", ReplicaState.READY),
+            ("speech.tones/0", ReplicaState.READY),
+        ]
+        await here.engine.stop()
+
+    async def test_a_worker_that_dies_meanwhile_fails_it_and_the_others_are_stopped(self) -> None:
+        executor = FakeExecutor()
+        here = Scene(PIPELINES, FakeClock(), executor)
+        start = asyncio.create_task(here.engine.start())
+        await until(lambda: len(executor.workers) == 3)
+        executor.workers[1].lose("model.bin is not there", code="invalid_config")
+        with pytest.raises(EngineError, match=r"speech.words/0 .* model.bin is not there") as error:
+            await start
+        assert error.value.code == "invalid_config"
+        assert executor.workers[0].killed
+        assert not here.engine.ready
+
+    async def test_it_can_be_given_up(self) -> None:
+        executor = FakeExecutor()
+        here = Scene(PIPELINES, FakeClock(), executor)
+        start = asyncio.create_task(here.engine.start())
+        await until(lambda: len(executor.workers) == 3)
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+        assert all(worker.killed for worker in executor.workers)
+
+    async def test_an_engine_without_pipelines_starts_at_once(self) -> None:
+        engine = Engine({}, EngineSettings())
+        await engine.start()
+        assert engine.ready
+        assert await engine.stop()
+
+    async def test_one_that_is_not_running_takes_no_requests(self) -> None:
+        engine = Engine(PIPELINES, EngineSettings())
+        assert engine.has_pipeline("llm")
+        with pytest.raises(EngineError) as error:
+            engine.submit(request("r"), Listener())
+        assert error.value.code == "engine_stopped"
+        assert await engine.stop(), "there is nothing to stop"
+
+
+class TestStop:
+    async def test_it_ends_every_request_and_asks_every_worker_to_leave(self) -> None:
+        async with scene() as here:
+            here.submit("a")
+            here.submit("b", "speech")
+            stop = asyncio.create_task(here.engine.stop())
+            await until(lambda: Stop() in here.sent("llm"))
+            ends = {event.request_id: event for event in here.listener.events}
+            assert {end.code for end in ends.values() if isinstance(end, Ended)} == {
+                "engine_stopped"
+            }
+            for stage in ("llm", "speech.words", "speech.tones"):
+                assert Stop() in here.sent(stage)
+                here.worker(stage).lose("told to stop")
+            assert await stop
+            assert here.engine.stats().requests == 0
+
+    async def test_a_subscriber_that_tries_again_at_once_is_refused(self) -> None:
+        async with scene() as here:
+            refusals: list[EngineError] = []
+
+            class Persistent(Listener):
+                def on_engine_event(self, event: object) -> None:
+                    try:
+                        here.engine.submit(request("again"), self)
+                    except EngineError as refusal:
+                        refusals.append(refusal)
+
+            here.engine.submit(request("a"), Persistent())
+            await here.engine.stop()
+            assert [refusal.code for refusal in refusals] == ["engine_stopped"]
+
+    async def test_it_says_when_a_worker_had_to_be_killed(self) -> None:
+        async with scene() as here:
+            here.worker("llm")
+            assert not await here.engine.stop()
+            assert here.worker("llm").killed
+
+
+class TestRequests:
+    async def test_messages_go_to_the_stage_and_events_to_the_subscriber(self) -> None:
+        async with scene() as here:
+            here.submit("a", more_input=True, credit=3)
+            here.engine.append("a", TextDelta("x"))
+            here.engine.grant("a", 2)
+            assert here.sent("llm") == [
+                Open("a", None, input_ended=False, credit=3),
+                Append("a", TextDelta("x")),
+                Grant("a", 2),
+            ]
+            here.say("llm", JobOutput("a", TextDelta("y")), JobEnded("a", COMPLETED))
+            assert here.listener.events == [
+                Output("a", FENCE, TextDelta("y")),
+                Ended("a", FENCE, COMPLETED),
+            ]
+
+    async def test_two_stages_are_joined_by_credit(self) -> None:
+        async with scene() as here:
+            here.submit("a", "speech", first=TextDelta("x"))
+            here.say("speech.words", JobOutput("a", TextDelta("w")))
+            assert here.sent("speech.tones")[-1] == Append("a", TextDelta("w"))
+            here.say("speech.tones", JobTaken("a", 1))
+            assert here.sent("speech.words")[-1] == Grant("a", 1)
+
+    async def test_a_request_is_refused_whole_if_one_of_its_stages_is_full(self) -> None:
+        async with scene() as here:
+            here.submit("a", "speech")
+            with pytest.raises(CapacityError, match=r"speech\.tones"):
+                here.submit("b", "speech")
+            assert Open("b", credit=1) not in here.sent("speech.words")
+            assert here.engine.stats().requests == 1
+
+    async def test_a_subscriber_may_act_on_an_event_at_once(self) -> None:
+        async with scene() as here:
+
+            class Impatient(Listener):
+                def on_engine_event(self, event: object) -> None:
+                    super().on_engine_event(event)  # type: ignore[arg-type]
+                    if isinstance(event, Output):
+                        here.engine.cancel("a")
+                        here.engine.submit(request("b"), here.listener)
+
+            impatient = Impatient()
+            here.engine.submit(request("a"), impatient)
+            here.say("llm", JobOutput("a", TextDelta("one")), JobOutput("a", TextDelta("two")))
+            here.end("llm", "a", CANCELLED)
+            assert impatient.events == [
+                Output("a", FENCE, TextDelta("one")),
+                Ended("a", FENCE, CANCELLED),
+            ]
+            assert Open("b") in here.sent("llm")
+
+    async def test_a_cancel_that_matches_nothing_is_counted(self) -> None:
+        async with scene() as here:
+            here.engine.cancel("nobody")
+            assert here.engine.stats().counts.unmatched_cancels == 1
+
+    async def test_an_edge_that_refuses_an_output_fails_the_request(self) -> None:
+        def refuse(payload: Payload) -> Sequence[Payload]:
+            raise EngineError("that cannot be spoken", code="unspeakable")
+
+        async with scene(edges={"forward": refuse}) as here:
+            here.submit("a", "speech", first=TextDelta("x"))
+            here.say("speech.words", JobOutput("a", TextDelta("w")))
+            (ended,) = here.listener.ends("a")
+            assert (ended.outcome, ended.code) == (FAILED, "unspeakable")
+            assert Cancel("a") in here.sent("speech.words")
+
+
+class TestTime:
+    async def test_a_request_without_an_answer_fails_at_its_deadline(self) -> None:
+        async with scene() as here:
+            here.submit("a", deadline_s=here.clock.now() + 0.001)
+            here.clock.advance(0.002)
+            await until(lambda: bool(here.listener.events))
+            (ended,) = here.listener.ends("a")
+            assert (ended.outcome, ended.code) == (FAILED, "stage_timeout")
+            assert here.sent("llm")[-1] == Cancel("a")
+            assert not here.worker("llm").killed
+
+    async def test_a_worker_that_hangs_beyond_the_grace_is_killed(self) -> None:
+        async with scene() as here:
+            here.submit("a")
+            here.engine.cancel("a")
+            here.clock.advance(5)
+            here.submit("b", deadline_s=here.clock.now())  # makes the timer look again
+            await until(lambda: bool(here.listener.ends("a")))
+            assert here.worker("llm").killed
+            assert here.listener.ends("a") == [Ended("a", FENCE, CANCELLED)]
+
+
+class TestFigures:
+    async def test_steps_queues_and_late_outputs_are_measured_by_stage(self) -> None:
+        async with scene() as here:
+            here.submit("a")
+            here.worker("llm").report(JobOutput("a", TextDelta("x")), step_s=0.03)
+            here.engine.cancel("a")
+            here.say("llm", JobOutput("a", TextDelta("late")))
+            assert sum(here.metrics.stage_step["llm"].counts) == 1
+            assert here.metrics.stage_step["llm"].sum == pytest.approx(0.03)
+            assert sum(here.metrics.stage_queue["llm"].counts) == 1
+            assert here.metrics.stale_output_dropped["llm"].value == 1
+            assert here.engine.stats().counts.late_outputs == 1
+            here.end("llm", "a", CANCELLED)
+
+    async def test_stats_show_every_stage(self) -> None:
+        async with scene() as here:
+            here.submit("a")
+            stats = here.engine.stats()
+            assert [stage.stage for stage in stats.stages] == [
+                "llm",
+                "speech.words",
+                "speech.tones",
+            ]
+            assert stats.requests == 1
+            assert stats.stages[0].busy == 1

@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from duologue.core.errors import CapacityError, ReplicaLost
+from duologue.engines.messages import (
+    Append,
+    Cancel,
+    JobEnded,
+    JobOutput,
+    JobReport,
+    Open,
+    WorkerSpec,
+)
+from duologue.engines.payloads import TextDelta
+from duologue.engines.pipeline import StageSpec
+from duologue.engines.pools.replica import ReplicaChange, ReplicaState
+from duologue.engines.pools.stage_pool import StagePool, StageStats
+from duologue.engines.ports import Outcome, WorkClass
+from duologue.engines.settings import EngineSettings
+from tests.fakes.clock import FakeClock
+from tests.fakes.executor import FakeExecutor, FakeWorker
+
+COMPLETED, CANCELLED, FAILED = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.FAILED
+
+
+class Observer:
+    """Keeps what a pool says."""
+
+    def __init__(self) -> None:
+        self.reports: list[JobReport] = []
+        self.steps: list[float] = []
+        self.waits: list[float] = []
+        self.changes: list[ReplicaChange] = []
+
+    def on_job_report(self, stage: str, report: JobReport) -> None:
+        assert stage == "llm"
+        self.reports.append(report)
+
+    def on_step(self, stage: str, duration_s: float) -> None:
+        self.steps.append(duration_s)
+
+    def on_placed(self, stage: str, waited_s: float) -> None:
+        self.waits.append(waited_s)
+
+    def on_replica_change(self, change: ReplicaChange) -> None:
+        self.changes.append(change)
+
+
+class Scene:
+    """A pool whose workers are played by the test."""
+
+    def __init__(self, **spec: object) -> None:
+        self.executor = FakeExecutor()
+        self.observer = Observer()
+        self.clock = FakeClock()
+        self.spec = StageSpec(name="llm", runner="script", **spec)
+        # Restarts are for the replica's own tests: here a lost worker stays away.
+        settings = EngineSettings(restart_backoff_s=1000)
+        self.pool = StagePool("llm", self.spec, self.executor, self.observer, settings, self.clock)
+
+    @property
+    def workers(self) -> list[FakeWorker]:
+        return self.executor.workers
+
+    def open(self, *jobs: str) -> None:
+        for job in jobs:
+            self.pool.check_room()
+            self.pool.open(Open(job))
+
+    def placed(self, number: int = 0) -> list[str]:
+        sent = self.workers[number].sent
+        return [message.job for message in sent if isinstance(message, Open)]
+
+    def ended(self) -> list[JobEnded]:
+        return [report for report in self.observer.reports if isinstance(report, JobEnded)]
+
+
+@asynccontextmanager
+async def scene(*, warm: bool = True, **spec: object) -> AsyncIterator[Scene]:
+    made = Scene(**spec)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(replica.run()) for replica in made.pool.replicas]
+        await asyncio.sleep(0)
+        assert len(made.workers) == made.spec.replicas
+        if warm:
+            for worker in made.workers:
+                worker.warm()
+        try:
+            yield made
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+class TestPlacement:
+    async def test_it_is_ready_when_all_replicas_are(self) -> None:
+        async with scene(warm=False, replicas=2) as here:
+            here.workers[0].warm()
+            assert not here.pool.ready
+            here.workers[1].warm()
+            assert here.pool.ready
+
+    async def test_workers_are_told_what_the_stage_says(self) -> None:
+        async with scene(
+            settings={"reply": "x"}, max_inputs=7, env={"A": "1"}, work_class=WorkClass.BATCH
+        ) as here:
+            assert here.workers[0].spec == WorkerSpec(
+                name="llm/0",
+                runner="script",
+                settings={"reply": "x"},
+                max_inputs=7,
+                env={"A": "1"},
+                work_class=WorkClass.BATCH,
+            )
+
+    async def test_a_job_goes_where_most_room_is(self) -> None:
+        async with scene(replicas=2, max_jobs=2) as here:
+            here.open("a", "b", "c")
+            assert (here.placed(0), here.placed(1)) == (["a", "c"], ["b"])
+            here.workers[0].report(JobEnded("a", COMPLETED), JobEnded("c", COMPLETED))
+            here.open("d")
+            assert here.placed(0) == ["a", "c", "d"]
+
+    async def test_messages_follow_their_job(self) -> None:
+        async with scene(replicas=2) as here:
+            here.open("a", "b")
+            here.pool.send(Append("b", TextDelta("x")))
+            assert here.workers[1].sent == [Open("b"), Append("b", TextDelta("x"))]
+            assert here.workers[0].sent == [Open("a")]
+
+    async def test_messages_for_a_job_that_has_ended_go_nowhere(self) -> None:
+        async with scene() as here:
+            here.open("a")
+            here.workers[0].report(JobEnded("a", COMPLETED))
+            here.pool.send(Cancel("a"))
+            here.pool.kill_worker_of("a")
+            assert here.workers[0].sent == [Open("a")]
+            assert not here.workers[0].killed
+
+    async def test_reports_pass_in_order_and_steps_are_measured(self) -> None:
+        async with scene() as here:
+            here.open("a")
+            said = [JobOutput("a", TextDelta("x")), JobEnded("a", COMPLETED)]
+            here.workers[0].report(*said, step_s=0.25)
+            here.workers[0].report(*said[:1])
+            assert here.observer.reports == [*said, said[0]]
+            assert here.observer.steps == [0.25]
+
+
+class TestQueue:
+    async def test_what_finds_no_slot_waits_in_order(self) -> None:
+        async with scene(max_jobs=1, queue=2) as here:
+            here.open("a", "b", "c")
+            assert here.placed() == ["a"]
+            here.clock.advance(2)
+            here.workers[0].report(JobEnded("a", COMPLETED))
+            here.workers[0].report(JobEnded("b", COMPLETED))
+            assert here.placed() == ["a", "b", "c"]
+            assert here.observer.waits == [0.0, 2.0, 2.0]
+
+    async def test_a_full_queue_refuses_and_says_how_long_it_may_take(self) -> None:
+        async with scene(max_jobs=2, queue=1) as here:
+            here.open("a", "b", "c")
+            with pytest.raises(CapacityError, match=r"2 of 2 slots .* all 1 places") as refusal:
+                here.pool.check_room()
+            assert 1.0 <= refusal.value.retry_after_s <= 60.0
+
+    async def test_the_stated_wait_follows_how_long_jobs_take(self) -> None:
+        async with scene(max_jobs=1, queue=0) as here:
+            for number in range(50):
+                here.open(f"j{number}")
+                here.clock.advance(30)
+                here.workers[0].report(JobEnded(f"j{number}", COMPLETED))
+            here.open("a")
+            with pytest.raises(CapacityError) as refusal:
+                here.pool.check_room()
+            assert refusal.value.retry_after_s == pytest.approx(30, rel=0.1)
+
+    async def test_a_slot_that_is_freed_is_taken_before_the_end_is_told(self) -> None:
+        async with scene(max_jobs=1, queue=1) as here:
+            here.open("a", "b")
+            seen: list[list[str]] = []
+            here.observer.on_job_report = (  # type: ignore[method-assign]
+                lambda stage, report: seen.append(here.placed())
+            )
+            here.workers[0].report(JobEnded("a", COMPLETED))
+            assert seen == [["a", "b"]]
+
+    async def test_a_job_that_waits_keeps_its_input(self) -> None:
+        async with scene(max_jobs=1, queue=1) as here:
+            here.open("a", "b")
+            here.pool.send(Append("b", TextDelta("x")))
+            here.workers[0].report(JobEnded("a", COMPLETED))
+            assert here.workers[0].sent[1:] == [Open("b"), Append("b", TextDelta("x"))]
+
+    async def test_a_job_that_waits_with_too_much_input_fails(self) -> None:
+        async with scene(max_jobs=1, queue=1, max_inputs=3) as here:
+            here.open("a", "b")
+            for _ in range(5):
+                here.pool.send(Append("b", TextDelta("x")))
+            (ended,) = here.ended()
+            assert (ended.job, ended.code) == ("b", "input_overflow")
+
+    async def test_a_job_that_waits_is_cancelled_on_the_spot(self) -> None:
+        async with scene(max_jobs=1, queue=1) as here:
+            here.open("a", "b")
+            here.pool.send(Cancel("b"))
+            assert here.ended() == [JobEnded("b", CANCELLED)]
+            here.workers[0].report(JobEnded("a", COMPLETED))
+            assert here.placed() == ["a"]
+
+
+class TestLoss:
+    async def test_the_jobs_of_a_lost_worker_fail_and_the_others_go_on(self) -> None:
+        async with scene(replicas=2) as here:
+            here.open("a", "b")
+            here.workers[0].lose("segfault")
+            (ended,) = here.ended()
+            assert (ended.job, ended.outcome, ended.code) == ("a", FAILED, "replica_lost")
+            assert "segfault" in ended.message
+            here.pool.send(Append("b", TextDelta("x")))
+            assert here.workers[1].sent[-1] == Append("b", TextDelta("x"))
+
+    async def test_what_comes_while_a_worker_starts_waits_in_slots_to_be(self) -> None:
+        async with scene(warm=False, max_jobs=3, queue=1) as here:
+            here.open("a", "b", "c", "d")
+            with pytest.raises(CapacityError):
+                here.pool.check_room()
+            here.workers[0].warm()
+            assert here.placed() == ["a", "b", "c"]
+
+    async def test_after_a_loss_new_jobs_wait_for_the_next_worker(self) -> None:
+        async with scene() as here:
+            here.workers[0].lose()
+            here.open("a")
+            assert here.ended() == []
+            assert here.pool.stats().queued == 1
+
+    async def test_when_every_worker_fails_to_start_all_is_refused(self) -> None:
+        async with scene(warm=False, replicas=2) as here:
+            here.open("a")
+            here.workers[0].lose("no file", code="invalid_config")
+            assert here.ended() == []
+            here.workers[1].lose("no file", code="invalid_config")
+            (ended,) = here.ended()
+            assert ended.code == "replica_lost"
+            assert "invalid_config: no file" in ended.message
+            with pytest.raises(ReplicaLost, match="llm"):
+                here.pool.check_room()
+
+    async def test_the_worker_of_a_job_that_hangs_is_killed(self) -> None:
+        async with scene(replicas=2) as here:
+            here.open("a", "b")
+            here.pool.kill_worker_of("b")
+            assert [worker.killed for worker in here.workers] == [False, True]
+            assert [ended.job for ended in here.ended()] == ["b"]
+
+    async def test_changes_are_passed_on(self) -> None:
+        async with scene() as here:
+            here.workers[0].lose()
+            states = [change.state for change in here.observer.changes]
+            assert states == [ReplicaState.READY, ReplicaState.STARTING]
+
+
+async def test_a_look_at_it() -> None:
+    async with scene(replicas=2, max_jobs=2, queue=3) as here:
+        here.open("a", "b", "c", "d", "e")
+        assert here.pool.stats() == StageStats(
+            stage="llm", replicas=2, ready=2, slots=4, busy=4, queued=1, restarts=0
+        )
