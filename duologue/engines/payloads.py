@@ -99,13 +99,17 @@ class SpeakText(_Payload, frozen=True):
     """Ask a synthesiser to speak one clause.
 
     ``text_end`` is the offset in the response's transcript at which this clause ends; it comes
-    back in the clause's ``SpeechMark``.
+    back in the clause's ``SpeechMark``, also where ``text`` says nothing.
+
+    ``word_ends`` are words whose place is known: the offset just past the word in ``text``, and
+    the offset in the transcript. A synthesiser that knows when it says them marks them too.
     """
 
     text: str
     text_end: int
     voice: str | None = None
     speed: float = 1.0
+    word_ends: tuple[tuple[int, int], ...] = ()
 
 
 class SpeechMark(_Payload, frozen=True):

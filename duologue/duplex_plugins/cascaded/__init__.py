@@ -1,0 +1,1 @@
+"""The cascaded plugin: what the person said -> a language model -> a synthesiser."""

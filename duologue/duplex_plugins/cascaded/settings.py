@@ -1,0 +1,81 @@
+"""Settings of the cascaded plugin."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from duologue.config import Section
+
+Words = Annotated[int, Field(ge=1, le=200)]
+
+
+class Example(Section):
+    """One exchange that shows the language model how to answer."""
+
+    user: str
+    """What a person says."""
+
+    assistant: str
+    """What the assistant answers."""
+
+
+class ClauseSettings(Section):
+    """How long a clause may grow before it is spoken."""
+
+    first_pause_words: Words = 1
+    """The first clause ends at a comma after at least so many words ..."""
+
+    first_break_words: Words = 5
+    """... or before a word that begins a phrase, after at least so many ..."""
+
+    first_most_words: Words = 9
+    """... or anywhere after so many. More sound better and come later."""
+
+    most_words: Words = 40
+    """No clause is longer."""
+
+
+class CascadedSettings(Section):
+    """Who answers, and how."""
+
+    llm_pipeline: str = "llm"
+    """Pipeline of the language model."""
+
+    tts_pipeline: str = "tts"
+    """Pipeline of the synthesiser."""
+
+    voices: Annotated[tuple[str, ...], Field(min_length=1)] = ("default",)
+    """Voices that the synthesiser has; the first one speaks where a client asks for none."""
+
+    persona: str = "You are a helpful voice assistant. Answer briefly in plain spoken English."
+    """First words of every prompt; the client's instructions come after the examples."""
+
+    examples: tuple[Example, ...] = (
+        Example(user="Hello there.", assistant="Hello! How can I help you today?"),
+    )
+    """A small model copies their length and tone; a large one needs none."""
+
+    greeting: str = ""
+    """Spoken when a session begins; empty: the person speaks first."""
+
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    """Zero: the same question gets the same answer."""
+
+    max_output_tokens: Annotated[int, Field(ge=1, le=4096)] = 160
+    """Longest answer; a client may ask for a shorter one."""
+
+    prompt_tokens: Annotated[int, Field(ge=100)] = 1200
+    """Longest prompt, as estimated from its characters; the oldest exchanges are left out."""
+
+    speculate: bool = True
+    """Begin to answer at a short silence, before the turn is known to be over."""
+
+    prefill: bool = True
+    """Let the language model read the conversation while the person still speaks."""
+
+    speech_credit_ms: Annotated[int, Field(ge=200)] = 3000
+    """Speech that may be made ahead of what was sent."""
+
+    clauses: ClauseSettings = ClauseSettings()
