@@ -64,6 +64,9 @@ class ReplicaOwner(Protocol):
 class Replica:
     """A slot-holder that survives its workers.
 
+    The pool keeps in it which jobs are placed here, and which of these were cancelled without an
+    answer so far.
+
     Concurrency:
         Belongs to the event loop; ``run`` is a child of the engine's task group.
     """
@@ -78,6 +81,7 @@ class Replica:
         self.name = spec.name
         self.state = ReplicaState.STARTING
         self.jobs: set[str] = set()
+        self.unanswered: set[str] = set()
         self.restarts = 0
         self.had_to_be_killed = False
         self._spec = spec
@@ -89,6 +93,21 @@ class Replica:
         self._gone = asyncio.Event()
         self._failures = 0
         self._stopping = False
+
+    @property
+    def takes_jobs(self) -> bool:
+        """It is ready, and has answered every cancel.
+
+        One that has not is in the midst of a step, so a new job gains nothing by waiting there;
+        and if it hangs, the job would be lost with it.
+        """
+        return self.state is ReplicaState.READY and not self.unanswered
+
+    @property
+    def will_take_jobs(self) -> bool:
+        """It takes none now, but soon: it starts, or finishes a step."""
+        starting = self.state is ReplicaState.STARTING
+        return starting or (self.state is ReplicaState.READY and bool(self.unanswered))
 
     def send(self, message: ToWorker) -> None:
         """Send to the worker; while there is none, its jobs are lost anyway."""

@@ -146,7 +146,10 @@ class StagePool:
         """Send to a job, wherever it is. One that has ended is no error: its end crossed this."""
         placed = self._placed.get(message.job)
         if placed is not None:
-            placed[0].send(message)
+            replica, _ = placed
+            if isinstance(message, Cancel):
+                replica.unanswered.add(message.job)
+            replica.send(message)
             return
         queued = self._queued.get(message.job)
         if queued is None:
@@ -212,16 +215,18 @@ class StagePool:
 
     def _roomiest(self) -> Replica | None:
         best = min(
-            (each for each in self.replicas if each.state is ReplicaState.READY),
+            (each for each in self.replicas if each.takes_jobs),
             key=lambda each: len(each.jobs),
             default=None,
         )
         return best if best is not None and len(best.jobs) < self._spec.max_jobs else None
 
     def _waiting_for_others(self) -> int:
-        """How many wait for the end of another job, rather than for a worker that is starting."""
-        starting = sum(each.state is ReplicaState.STARTING for each in self.replicas)
-        return len(self._queued) - starting * self._spec.max_jobs
+        """How many wait for the end of another job, rather than for a worker to take jobs again."""
+        free_soon = sum(
+            self._spec.max_jobs - len(each.jobs) for each in self.replicas if each.will_take_jobs
+        )
+        return len(self._queued) - free_soon
 
     def _place(
         self,
@@ -243,6 +248,7 @@ class StagePool:
             return
         replica, since = placed
         replica.jobs.discard(job)
+        replica.unanswered.discard(job)
         self._mean_job_s += _SMOOTHING * (self._clock.now() - since - self._mean_job_s)
         self._fill()
 

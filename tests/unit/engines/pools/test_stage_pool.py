@@ -215,6 +215,35 @@ class TestQueue:
             assert here.placed() == ["a"]
 
 
+class TestSuspicion:
+    async def test_a_worker_with_an_unanswered_cancel_gets_no_new_jobs(self) -> None:
+        async with scene(replicas=2, max_jobs=4) as here:
+            here.open("a", "b")
+            here.pool.send(Cancel("a"))
+            here.open("c", "d")
+            assert (here.placed(0), here.placed(1)) == (["a"], ["b", "c", "d"])
+
+    async def test_new_jobs_wait_for_its_answer_in_the_slots_it_has(self) -> None:
+        async with scene(max_jobs=3, queue=0) as here:
+            here.open("a")
+            here.pool.send(Cancel("a"))
+            here.open("b", "c")
+            with pytest.raises(CapacityError):
+                here.pool.check_room()
+            assert here.placed() == ["a"]
+            here.workers[0].report(JobEnded("a", CANCELLED))
+            assert here.placed() == ["a", "b", "c"]
+
+    async def test_they_outlive_it_if_it_never_answers(self) -> None:
+        async with scene(max_jobs=3) as here:
+            here.open("a")
+            here.pool.send(Cancel("a"))
+            here.open("b")
+            here.pool.kill_worker_of("a")
+            assert [ended.job for ended in here.ended()] == ["a"]
+            assert here.pool.stats().queued == 1
+
+
 class TestLoss:
     async def test_the_jobs_of_a_lost_worker_fail_and_the_others_go_on(self) -> None:
         async with scene(replicas=2) as here:
