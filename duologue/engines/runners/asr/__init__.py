@@ -1,0 +1,1 @@
+"""Speech recognition: Whisper on this machine, or any OpenAI-compatible server."""

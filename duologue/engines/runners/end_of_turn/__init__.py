@@ -1,0 +1,1 @@
+"""Has the person finished, or is this a pause within a turn?"""

@@ -1,0 +1,1 @@
+"""Voice activity detection: is this speech? Three detectors behind one runner."""
