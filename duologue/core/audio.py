@@ -6,15 +6,16 @@ must not know wire encodings (``codecs``) or who speaks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 SAMPLE_BYTES = 2
 """One sample of signed 16-bit little-endian mono PCM."""
 
 
-@dataclass(frozen=True, slots=True)
-class AudioFrame:
+class AudioFrame(msgspec.Struct, frozen=True, gc=False):
     """A run of samples with its place on the stream's sample clock.
+
+    A struct, not a dataclass: one is made for every message, at a fifth of the cost.
 
     Units:
         ``pcm`` is s16le mono; ``start_sample`` counts samples at ``rate_hz`` from the

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from duologue.core.audio import AudioFrame
 from duologue.engines.payloads import Payload, SpeechMark, TokenUsage
 
@@ -121,9 +123,11 @@ class TranscriptKind(Enum):
     FINAL = "final"
 
 
-@dataclass(frozen=True, slots=True)
-class Audio:
-    """The person's microphone, in order, without gaps."""
+class Audio(msgspec.Struct, frozen=True, gc=False):
+    """The person's microphone, in order, without gaps.
+
+    A struct like ``SayAudio``, since one is made for every frame.
+    """
 
     frame: AudioFrame
 
@@ -296,8 +300,7 @@ class SayText:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SayAudio:
+class SayAudio(msgspec.Struct, frozen=True, gc=False):
     """The next samples of the response's speech, s16le mono at ``Capabilities.output_rate_hz``.
 
     ``marks`` tie text offsets to samples, both counted from the start of the response.

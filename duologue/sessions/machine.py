@@ -200,7 +200,7 @@ class SessionMachine:
         self.speaking.let_pass(now)
         if self._waits_for_client(now) >= settings.stall_limit_s:
             return self.end(ErrorCode.CLIENT_TOO_SLOW)
-        while (due := self._next_tick()) is not None and now >= due:
+        while self._tick_s is not None and now >= self._next_tick(self._tick_s):
             self._ticks += 1
             self._dialogue.tell(Tick(self._ticks), now)
         if now - self._heard_at >= settings.listening.stalled_input_s and self.listening.turn:
@@ -212,14 +212,14 @@ class SessionMachine:
     def next_deadline(self) -> float:
         """When ``on_timer`` wants to be called next."""
         deadline = self._expires_at
-        for due in (
-            self.speaking.paced_until,
-            self._next_tick(),
-            self._stalled_until(),
-            self._silent_until(),
-        ):
-            if due is not None and due < deadline:
-                deadline = due
+        if (paced := self.speaking.paced_until) is not None and paced < deadline:
+            deadline = paced
+        if self._tick_s is not None:
+            deadline = min(deadline, self._next_tick(self._tick_s))
+        if self._waiting_since is not None:
+            deadline = min(deadline, self._waiting_since + self._settings.stall_limit_s)
+        if (silent := self._dialogue.silent_since()) is not None:
+            deadline = min(deadline, silent + self._settings.response_timeout_s)
         if self.listening.turn is not None:
             deadline = min(deadline, self._heard_at + self._settings.listening.stalled_input_s)
         return deadline
@@ -440,19 +440,8 @@ class SessionMachine:
         for event in events:
             self._emit(event)
 
-    def _next_tick(self) -> float | None:
-        if self._tick_s is None:
-            return None
-        return self._opened_at + (self._ticks + 1) * self._tick_s
-
-    def _stalled_until(self) -> float | None:
-        if self._waiting_since is None:
-            return None
-        return self._waiting_since + self._settings.stall_limit_s
-
-    def _silent_until(self) -> float | None:
-        since = self._dialogue.silent_since()
-        return None if since is None else since + self._settings.response_timeout_s
+    def _next_tick(self, tick_s: float) -> float:
+        return self._opened_at + (self._ticks + 1) * tick_s
 
     def _resource(self) -> SessionResource:
         return to_wire(self.config, self.id, self.model, self._expires_wall)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+import msgspec
+
 from duologue.core.audio import SAMPLE_BYTES, samples_to_ms
 from duologue.core.errors import LimitExceeded
 from duologue.protocol.delivery import Delivery
@@ -41,8 +43,7 @@ class OutputLimits:
     events: int = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Speech:
+class Speech(msgspec.Struct, frozen=True, gc=False):
     """Samples of a response that may go out now, s16le mono at the model's rate."""
 
     response_id: str

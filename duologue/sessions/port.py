@@ -7,23 +7,22 @@ know sockets, nor what a session does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from duologue.protocol.commands import Command
 from duologue.protocol.events import ErrorBody, Event
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True, gc=False):
     """An event with its number in the session: strictly increasing, without gaps."""
 
     seq: int
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """What may be written now; with ``more`` another pull would return more at once."""
 
     deliveries: list[Delivery]

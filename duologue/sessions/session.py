@@ -94,15 +94,17 @@ class Session:
         Raises:
             MailboxFull: It was refused, and nothing changed.
         """
-        self._mailbox.put(command)
-        if not self._busy:
-            self._drain()
+        if self._busy:
+            self._mailbox.put(command)
+        else:
+            self._apply(command)
 
     def reject(self, error: ErrorBody) -> None:
         """Answer a message that is no command with an ``error`` event."""
-        self._mailbox.put(Rejected(error))
-        if not self._busy:
-            self._drain()
+        if self._busy:
+            self._mailbox.put(Rejected(error))
+        else:
+            self._apply(Rejected(error))
 
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""
@@ -115,13 +117,16 @@ class Session:
                 self._seq += 1
                 deliveries.append(Delivery(self._seq, event))
                 self._observer.delivered(event, now)
-            self._perform(effects)
+            if effects:
+                self._perform(effects)
         self._busy = False
-        if len(self._mailbox):
+        if self._mailbox:
+            # Not to be written before what this pull returns: the connection is not woken.
+            settling, self._settling = self._settling, True
             self._drain()
+            self._settling = settling
         self._woken = self.machine.has_output()
-        if not self._settling:
-            self._settle()
+        self._settle()
         return Batch(deliveries, self._woken)
 
     def close(self, reason: str) -> None:
@@ -132,14 +137,14 @@ class Session:
 
     def on_engine_event(self, event: EngineEvent) -> None:
         """Apply what came out of the engine."""
+        if not self._busy:
+            self._apply(event)
+            return
         try:
             self._mailbox.put(event)
         except MailboxFull as exc:
             # Losing an output silently would leave a hole in the answer.
             self._crashed(exc)
-            return
-        if not self._busy:
-            self._drain()
 
     def on_timer(self) -> None:
         """Apply the passage of time."""
@@ -153,19 +158,30 @@ class Session:
             self._perform(change(self._now()))
         self._busy = False
         self._drain()
+        self._settle()
 
-    def _drain(self) -> None:
+    def _apply(self, item: SessionInput) -> None:
+        now = self._now()
         self._busy = True
         with self._barrier:
-            while (item := self._mailbox.take()) is not None:
-                now = self._now()
-                self._observer.applied(item, now)
-                self._perform(self.machine.apply(item, now))
+            self._observer.applied(item, now)
+            effects = self.machine.apply(item, now)
+            if effects:
+                self._perform(effects)
         self._busy = False
-        self._settle()
+        if self._mailbox:
+            self._drain()
+        else:
+            self._settle()
+
+    def _drain(self) -> None:
+        while (item := self._mailbox.take()) is not None:
+            self._apply(item)
 
     def _settle(self) -> None:
         """Wake the connection if there is output, then set the timer, once for all of it."""
+        if self._settling:
+            return
         if self._attachment is not None and not self._woken and self.machine.has_output():
             self._woken = self._settling = True
             self._attachment.on_output()

@@ -181,6 +181,8 @@ class Speaking:
                 self._deliver_text(event)
             events.append(event)
             room -= 1
+            if not self.buffer:
+                break
         return events
 
     def has_output(self) -> bool:
