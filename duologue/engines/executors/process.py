@@ -31,7 +31,9 @@ a language model on two busy cores was four times slower with the default."""
 
 BATCH_NICENESS = 10
 _WORKER = "duologue.engines.worker"
-_DRAIN_S = 1.0
+_EXIT_S = 1.0
+"""From the loss of one of link, output and process to that of all."""
+
 _TAIL_LINES = 20
 _LONGEST_LINE_BYTES = 4096
 
@@ -77,8 +79,8 @@ class ProcessExecutor:
                 worker.close()
                 raise EngineError(f"the worker {spec.name} cannot be started: {exc}") from exc
             except asyncio.CancelledError:
-                worker.kill()
                 worker.close()
+                ours.close()
                 raise
         return worker
 
@@ -103,7 +105,7 @@ class ProcessWorker:
         self._exited = False
         self._output_open = True
         self._reported = False
-        self._drain: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self.output_tail: deque[str] = deque(maxlen=_TAIL_LINES)
 
     @property
@@ -158,7 +160,10 @@ class ProcessWorker:
     def link_lost(self) -> None:
         """The link is down: the child is dead, or must die."""
         self._link_open = False
-        self._signal()  # most likely it is about to exit, and then this changes nothing
+        if not self._exited:
+            # Most likely it is dead. To signal it now could take the news of how it died away
+            # from whoever waits for that.
+            self._timer = self._loop.call_later(_EXIT_S, self._signal)
         self._report_loss_if_gone()
 
     def output_ended(self) -> None:
@@ -169,7 +174,8 @@ class ProcessWorker:
     def child_exited(self) -> None:
         """The child is dead; a process that it started may hold on to its output."""
         self._exited = True
-        self._drain = self._loop.call_later(_DRAIN_S, self.output_ended)
+        self._cancel_timer()
+        self._timer = self._loop.call_later(_EXIT_S, self.output_ended)
         self._report_loss_if_gone()
 
     def _flush(self) -> None:
@@ -185,22 +191,25 @@ class ProcessWorker:
             )
 
     def _kill(self, why: str) -> None:
-        if not self._killed_for and not self._exited:
+        if not self._killed_for:
             self._killed_for = why
             self._signal()
 
     def _signal(self) -> None:
-        if self._child is not None:
+        if self._child is not None and not self._exited:
             with suppress(ProcessLookupError):  # it is dead, and the news is on its way
                 self._child.kill()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _report_loss_if_gone(self) -> None:
         if self._link_open or self._output_open or not self._exited or self._reported:
             return
         self._reported = True
         child = cast(asyncio.SubprocessTransport, self._child)
-        if self._drain is not None:
-            self._drain.cancel()
+        self._cancel_timer()
         status = child.get_returncode()
         child.close()
         if self._last_words is not None:

@@ -113,16 +113,16 @@ class TestProcessExecutor(ExecutorContract):
         self, executor: ProcessExecutor, turns: int
     ) -> None:
         before = children()
+        ear = Ear()
         async with asyncio.TaskGroup() as group:
-            start = group.create_task(executor.start(spec(), Ear()))
+            start = group.create_task(executor.start(spec(), ear))
             for _ in range(turns):
                 await asyncio.sleep(0)
             start.cancel()
-        started = children() - before
-        if start.cancelled():
-            assert await asyncio.to_thread(all_exit, started)
-        else:
+        if not start.cancelled():  # it was faster
             start.result().kill()
+            await ear.lost()
+        assert await asyncio.to_thread(all_exit, children() - before)
 
 
 def children() -> set[int]:
