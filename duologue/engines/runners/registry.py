@@ -19,7 +19,11 @@ from duologue.engines.runners.contract import Runner
 ENTRY_POINT_GROUP = "duologue.runners"
 
 BUILT_IN: Mapping[str, str] = {
+    "hibari": "duologue.engines.runners.tts.hibari:HIBARI",
+    "llama_cpp": "duologue.engines.runners.llm.llama_cpp:LLAMA_CPP",
     "loudness": "duologue.engines.runners.loudness:LOUDNESS",
+    "openai_chat": "duologue.engines.runners.llm.openai_url:OPENAI_CHAT",
+    "openai_speech": "duologue.engines.runners.tts.openai_url:OPENAI_SPEECH",
     "script": "duologue.engines.runners.scripted:SCRIPT",
     "tone": "duologue.engines.runners.scripted:TONE",
 }
