@@ -99,15 +99,15 @@ class TimerWheel:
     def _fire(self) -> None:
         due_tick = self._armed_tick
         self._timer = None
-        self._armed_tick = None
         if due_tick is not None:
             for member in self._buckets.pop(due_tick, set()):
                 # A member that an earlier one re-timed or took off in this very tick is skipped.
                 if self._tick_of.get(member) == due_tick:
                     del self._tick_of[member]
                     member.on_timer()
-        if self._armed_tick is None:
-            self._arm_next()
+        # What members have set meanwhile may be later than what others have been waiting for.
+        self._armed_tick = None
+        self._arm_next()
 
     def _arm_next(self) -> None:
         while self._ticks and self._ticks[0] not in self._buckets:
