@@ -1,0 +1,54 @@
+"""The SDK: calls with a Duologue, or any Realtime, server. Needs nothing of the server's packages.
+
+Start with ``DuplexClient``. Events and commands are the classes of ``duologue.protocol``.
+"""
+
+from duologue.clients.address import realtime_url
+from duologue.clients.client import DuplexClient
+from duologue.clients.clip_device import ClipDevice
+from duologue.clients.devices import Device, DevicePort
+from duologue.clients.errors import (
+    AudioDeviceError,
+    CallEnded,
+    CallError,
+    CommandRefused,
+    ConnectionLost,
+    EventsMissed,
+    NotRealtimeServer,
+    SendBufferFull,
+    ServerSilent,
+    ServerUnreachable,
+)
+from duologue.clients.event_stream import EventStream
+from duologue.clients.machine import CallMachine
+from duologue.clients.playback import Playback, Taken
+from duologue.clients.timing import CallTiming, TurnTiming
+from duologue.clients.transcript import Line, LineState, Side, Transcript
+
+__all__ = [
+    "AudioDeviceError",
+    "CallEnded",
+    "CallError",
+    "CallMachine",
+    "CallTiming",
+    "ClipDevice",
+    "CommandRefused",
+    "ConnectionLost",
+    "Device",
+    "DevicePort",
+    "DuplexClient",
+    "EventStream",
+    "EventsMissed",
+    "Line",
+    "LineState",
+    "NotRealtimeServer",
+    "Playback",
+    "SendBufferFull",
+    "ServerSilent",
+    "ServerUnreachable",
+    "Side",
+    "Taken",
+    "Transcript",
+    "TurnTiming",
+    "realtime_url",
+]

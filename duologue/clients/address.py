@@ -1,0 +1,58 @@
+"""Where a server is: what people type becomes the URL of its Realtime endpoint.
+
+This module must not open connections.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from duologue.core.errors import ConfigError
+
+ENDPOINT_PATH = "/v1/realtime"
+DEFAULT_URL = "ws://localhost:8080/v1/realtime"
+
+_LOOPBACK_NAMES = ("localhost", "::1")
+_SCHEMES = {"ws": "ws", "http": "ws", "wss": "wss", "https": "wss"}
+
+
+def realtime_url(address: str, model: str | None = None) -> str:
+    """Return the WebSocket URL for an address as people give it.
+
+    ``localhost:8080``, ``http://localhost:8080/`` and ``ws://localhost:8080/v1/realtime`` are the
+    same server. A path is kept, and so is a query.
+
+    Raises:
+        ConfigError: The address has no host, or a scheme that is neither WebSocket nor HTTP.
+    """
+    text = address.strip()
+    parts = urlsplit(text if "://" in text else f"ws://{text}")
+    scheme = _SCHEMES.get(parts.scheme.lower())
+    if scheme is None or not parts.hostname or not _has_port(parts.netloc):
+        raise ConfigError(
+            f"'{address[:200]}' is not the address of a server; give one such as {DEFAULT_URL}"
+        )
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    if model is not None:
+        query = [*((name, value) for name, value in query if name != "model"), ("model", model)]
+    path = parts.path if parts.path not in ("", "/") else ENDPOINT_PATH
+    return urlunsplit((scheme, parts.netloc, path, urlencode(query), ""))
+
+
+def is_loopback(url: str) -> bool:
+    """Tell whether a URL leads to this machine, by its host alone; no name is looked up."""
+    host = (urlsplit(url).hostname or "").lower()
+    if host in _LOOPBACK_NAMES or host.endswith(".localhost"):
+        return True
+    octets = host.split(".")
+    is_address = len(octets) == 4 and all(octet.isdigit() for octet in octets)
+    return is_address and octets[0] == "127"
+
+
+def _has_port(netloc: str) -> bool:
+    """A port that is no number is only noticed when somebody asks for it."""
+    try:
+        urlsplit(f"//{netloc}").port  # noqa: B018  # the property checks
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,89 @@
+"""Commands on their way to the transport: in order, bounded, and never waited for by the caller.
+
+This module must not know transports or what commands mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from duologue.clients.errors import SendBufferFull
+from duologue.protocol.commands import AppendAudio, Command
+
+AUDIO_BYTES = 1 << 20
+"""20 s of 24 kHz PCM: enough to hand over a sentence at once, too little to be minutes late."""
+
+COMMANDS = 1024
+"""Other commands that may wait."""
+
+
+class Outbox:
+    """First in, first out.
+
+    Concurrency:
+        Belongs to the event loop; one task takes.
+    """
+
+    def __init__(self, audio_bytes: int = AUDIO_BYTES, commands: int = COMMANDS) -> None:
+        self._audio_capacity = audio_bytes
+        self._command_capacity = commands
+        self._waiting: deque[Command] = deque()
+        self._audio_bytes = 0
+        self._commands = 0
+        self._news = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @property
+    def audio_bytes(self) -> int:
+        """Audio that waits."""
+        return self._audio_bytes
+
+    def put(self, command: Command) -> None:
+        """Add a command.
+
+        Raises:
+            SendBufferFull: There is no room; nothing was kept.
+        """
+        if isinstance(command, AppendAudio):
+            size = self._audio_bytes + len(command.audio)
+            if size > self._audio_capacity:
+                raise SendBufferFull(
+                    f"{size} bytes of audio would wait to be sent, the limit is "
+                    f"{self._audio_capacity}. Send it as it is spoken, or wait with drain()."
+                )
+            self._audio_bytes = size
+        else:
+            if self._commands >= self._command_capacity:
+                raise SendBufferFull(
+                    f"{self._commands} commands wait to be sent, which is the limit; "
+                    "the server reads too slowly"
+                )
+            self._commands += 1
+        self._waiting.append(command)
+        self._empty.clear()
+        self._news.set()
+
+    async def take(self) -> Command:
+        """Remove and return the oldest command, once there is one."""
+        while not self._waiting:
+            self._empty.set()
+            self._news.clear()
+            await self._news.wait()
+        command = self._waiting.popleft()
+        if isinstance(command, AppendAudio):
+            self._audio_bytes -= len(command.audio)
+        else:
+            self._commands -= 1
+        return command
+
+    async def drained(self) -> None:
+        """Wait until the transport has taken everything."""
+        await self._empty.wait()
+
+    def close(self) -> None:
+        """Drop what waits: nobody will take it."""
+        self._waiting.clear()
+        self._audio_bytes = self._commands = 0
+        self._empty.set()

@@ -1,0 +1,208 @@
+"""A call over a WebSocket.
+
+All that the ``websockets`` library raises is translated here. This module must not know what is
+said in a call.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidMessage,
+    InvalidStatus,
+    InvalidURI,
+    WebSocketException,
+)
+from websockets.http11 import Response
+
+from duologue.clients.address import is_loopback
+from duologue.clients.errors import (
+    NORMAL_CLOSURE,
+    CallEnded,
+    CallError,
+    ConnectionLost,
+    NotRealtimeServer,
+    ServerUnreachable,
+)
+from duologue.clients.transports.base import Received
+from duologue.core.errors import AuthError, CapacityError, ConfigError, DuologueError
+from duologue.protocol.commands import Command
+from duologue.protocol.json_codec import decode_event, encode_command
+
+MAX_MESSAGE_BYTES = 16 << 20
+"""Ours sends a mebibyte at most; others put a minute of audio into one message."""
+
+QUEUED_MESSAGES = 64
+"""Messages that wait to be read before the server is held up."""
+
+WRITE_LIMIT_BYTES = 64 * 1024
+"""What waits in the transport before ``send`` waits; more would only be late."""
+
+CLOSE_TIMEOUT_S = 2.0
+ABNORMAL_CLOSURE = 1006
+
+_EVENT_NUMBER = re.compile(r"event_(\d{1,18})\Z")
+_SHOWN_CHARS = 200
+
+# The library logs each broken handshake; whoever calls us gets an exception instead.
+_quiet = logging.getLogger("duologue.websockets")
+_quiet.setLevel(logging.CRITICAL)
+
+
+class WebSocketTransport:
+    """An open WebSocket that speaks the JSON dialect; see ``open_websocket``."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(
+        cls, url: str, *, api_key: str | None = None, open_timeout_s: float = 10.0
+    ) -> WebSocketTransport:
+        """Connect.
+
+        Args:
+            url: As ``realtime_url`` returns it.
+            api_key: Sent as a bearer token.
+
+        Raises:
+            ServerUnreachable: Nobody answers.
+            AuthError: The key is missing or wrong.
+            CapacityError: The server is full, or still starting.
+            NotRealtimeServer: Who answers speaks something else.
+        """
+        headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+        try:
+            connection = await connect(
+                url,
+                additional_headers=headers,
+                # Compression would cost more than all else, and audio does not shrink.
+                compression=None,
+                # A proxy of this machine's environment leads away from the machine.
+                proxy=None if is_loopback(url) else True,
+                open_timeout=open_timeout_s,
+                close_timeout=CLOSE_TIMEOUT_S,
+                max_size=MAX_MESSAGE_BYTES,
+                max_queue=QUEUED_MESSAGES,
+                write_limit=WRITE_LIMIT_BYTES,
+                logger=_quiet,
+            )
+        except (OSError, WebSocketException) as exc:
+            raise connect_error(exc, url, open_timeout_s) from exc
+        return cls(connection)
+
+    async def send(self, command: Command) -> None:
+        """Write one message."""
+        try:
+            await self._connection.send(encode_command(command), text=True)
+        except ConnectionClosed as exc:
+            raise close_error(exc) from exc
+
+    async def receive(self) -> Received:
+        """Read one message."""
+        try:
+            message = await self._connection.recv(decode=False)
+        except ConnectionClosed as exc:
+            raise close_error(exc) from exc
+        event, event_id = decode_event(message)
+        numbered = _EVENT_NUMBER.match(event_id)
+        return Received(event, None if numbered is None else int(numbered[1]))
+
+    async def close(self) -> None:
+        """Say goodbye; the peer has ``CLOSE_TIMEOUT_S`` to answer."""
+        await self._connection.close()
+
+
+def connect_error(exc: Exception, url: str, open_timeout_s: float) -> DuologueError:
+    """Return what a failed attempt to connect means."""
+    match exc:
+        case InvalidStatus(response=response):
+            return status_error(response, url)
+        case InvalidURI():
+            return ConfigError(f"'{url[:_SHOWN_CHARS]}' is not the URL of a WebSocket")
+        case TimeoutError():
+            return ServerUnreachable(
+                f"{url} did not answer within {open_timeout_s:g} s; is it the right address?"
+            )
+        case InvalidMessage() | InvalidHandshake():
+            return NotRealtimeServer(
+                f"something listens at {url}, but it does not speak WebSocket; "
+                "is it the right port?"
+            )
+        case OSError():
+            return ServerUnreachable(
+                f"nobody answers at {url} ({exc.strerror or exc}). "
+                "Start a server with: duologue serve"
+            )
+        case _:
+            return NotRealtimeServer(f"the WebSocket at {url} could not be opened: {exc}")
+
+
+def status_error(response: Response, url: str) -> DuologueError:
+    """Return what an HTTP answer in place of an upgrade means."""
+    status = response.status_code
+    said = _said(response.body)
+    match status:
+        case 401 | 403:
+            return AuthError(f"the server refuses the caller ({status}): {said or 'check the key'}")
+        case 429 | 503:
+            wait_s = _retry_after_s(response.headers)
+            return CapacityError(
+                f"the server takes no call now: {said or f'HTTP {status}'}. "
+                f"Try again in {wait_s:g} s.",
+                retry_after_s=wait_s,
+            )
+        case 404:
+            return NotRealtimeServer(
+                f"a web server answers at {url}, but it has no such page (404); "
+                "a Duologue server has its calls at /v1/realtime"
+            )
+        case _:
+            return NotRealtimeServer(
+                f"{url} answered with HTTP {status} instead of opening a WebSocket"
+                + (f": {said}" if said else "")
+            )
+
+
+def close_error(exc: ConnectionClosed) -> CallError:
+    """Return what the end of a WebSocket means."""
+    frame = exc.rcvd if exc.rcvd is not None else exc.sent
+    if frame is None or frame.code == ABNORMAL_CLOSURE:
+        return ConnectionLost("the connection to the server broke; call again")
+    if exc.rcvd is None and frame.code != NORMAL_CLOSURE:
+        # Our side closed it: a keepalive without an answer, or a message we cannot take.
+        return ConnectionLost(f"the connection was given up: {frame.reason or frame.code}")
+    if frame.code == NORMAL_CLOSURE:
+        return CallEnded("the call is over")
+    return CallEnded(
+        f"the server ended the call ({frame.code}): {frame.reason or 'it gave no reason'}",
+        close_code=frame.code,
+    )
+
+
+class _ErrorWords(msgspec.Struct):
+    message: str = ""
+
+
+class _ErrorPage(msgspec.Struct):
+    error: _ErrorWords
+
+
+def _said(body: bytes | bytearray) -> str:
+    """The message of an error in the API's JSON form; empty for any other page."""
+    try:
+        return msgspec.json.decode(body, type=_ErrorPage).error.message[:_SHOWN_CHARS]
+    except msgspec.MsgspecError:
+        return ""
+
+
+def _retry_after_s(headers: Mapping[str, str]) -> float:
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isdigit() else 5.0
