@@ -1,4 +1,8 @@
-"""The ``duologue`` command: finds the command that was asked for and reports how it ended."""
+"""The ``duologue`` command: finds the command that was asked for and reports how it ended.
+
+A command's module is imported only when it is asked for: ``talk`` runs where only the client is
+installed. This module must not know what a command does.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +10,99 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from duologue import __version__
-from duologue.artifacts import command as models
-from duologue.commands import serve
-from duologue.config import command as config
 from duologue.core.errors import ConfigError, DuologueError
-from duologue.settings import Settings
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command: a module with ``register(subparsers)`` and ``run(args) -> int``.
+
+    Args:
+        extra: The extra of the package that the module needs; empty for the plain install.
+    """
+
+    name: str
+    help: str
+    extra: str = "server"
+
+    def load(self) -> Any:
+        """Import the command's module.
+
+        Raises:
+            ConfigError: It needs packages that are not installed.
+        """
+        try:
+            return import_module(f"duologue.commands.{self.name}")
+        except ModuleNotFoundError as exc:
+            if exc.name is None or exc.name.split(".")[0] == "duologue":
+                raise
+            raise ConfigError(
+                f"'{self.name}' needs the package '{exc.name}', which is not installed. "
+                f"Install it with: pip install 'duologue[{self.extra}]'"
+            ) from exc
+
+
+COMMANDS = (
+    Command("serve", "run the server and its web page"),
+    Command("talk", "hold a call from this terminal", extra="audio"),
+    Command("demo", "hold a whole call with bundled questions, and check it", extra="local"),
+    Command("loadtest", "hold many calls at once and measure them", extra="audio"),
+    Command("doctor", "say what is missing for a call, and how to get it"),
+    Command("models", "list, fetch and check the weights"),
+    Command("config", "show the settings, or check a file of them"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 refused to start."""
-    args = _parser().parse_args(argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        return _run(args)
+        return _run(arguments)
     except ConfigError as exc:
-        sys.stderr.write(f"duologue: {exc.message}\n")
-        return EXIT_REFUSED
+        return _report(exc.message, EXIT_REFUSED)
     except DuologueError as exc:
-        sys.stderr.write(f"duologue: {exc.message}\n")
-        return EXIT_FAILED
+        return _report(exc.message, EXIT_FAILED)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    # One of the three agreed places for a broad except: a person asked for a command, not for a
+    # traceback; who wants one sets DUOLOGUE_TRACEBACK.
+    except Exception as exc:
+        if os.environ.get("DUOLOGUE_TRACEBACK"):
+            raise
+        return _report(
+            f"internal error: {type(exc).__name__}: {exc}. Set DUOLOGUE_TRACEBACK=1 to see where.",
+            EXIT_FAILED,
+        )
 
 
-def _run(args: argparse.Namespace) -> int:
-    match args.command:
-        case "serve":
-            return serve.run(args)
-        case "models":
-            return models.run(args)
-        case "config":
-            return config.run(args, Settings, os.environ)
-        case _:
-            raise ConfigError(f"there is no command '{args.command}'")
-
-
-def _parser() -> argparse.ArgumentParser:
+def _run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="duologue", description="A realtime full-duplex voice gateway."
     )
     parser.add_argument("--version", action="version", version=f"duologue {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve.register(commands)
-    models.register(commands)
-    config.register(commands, Settings)
-    return parser
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    module: Any = None
+    for command in COMMANDS:
+        if command.name == wanted:
+            module = command.load()
+            module.register(subparsers)
+        else:
+            subparsers.add_parser(command.name, help=command.help)
+    args = parser.parse_args(arguments)
+    result: int = module.run(args)
+    return result
+
+
+def _report(message: str, code: int) -> int:
+    sys.stderr.write(f"duologue: {message}\n")
+    return code

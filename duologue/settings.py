@@ -39,5 +39,5 @@ class Settings(Section):
     gateway: GatewaySettings = GatewaySettings()
     sessions: SessionSettings = SessionSettings()
     engine: EngineSettings = EngineSettings()
-    artifacts: ArtifactSettings = ArtifactSettings()
+    artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings)
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from duologue.app import running_app
+from duologue.commands.config import ALSO_KNOWN
 from duologue.commands.event_loop import run_async
 from duologue.config import add_options, load_from_args
 from duologue.engines.pools.replica import ReplicaChange
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: The settings cannot be used.
         EngineError: A model cannot be started.
     """
-    settings = load_from_args(Settings, args, os.environ).settings
+    settings = load_from_args(Settings, args, os.environ, ALSO_KNOWN).settings
     telemetry = settings.telemetry
     configure_logging(
         level=telemetry.log_level,

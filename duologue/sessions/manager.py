@@ -13,7 +13,8 @@ from duologue.core.errors import CapacityError
 from duologue.core.ids import IdMaker
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.contract import DuplexPlugin
-from duologue.engines.ports import EnginePort
+from duologue.engines.payloads import Payload
+from duologue.engines.ports import Ended, EnginePort
 from duologue.protocol.commands import Command
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event
@@ -195,7 +196,7 @@ def default_config(detectors: frozenset[str]) -> SessionConfig:
 
 def recorded_kinds() -> Kinds:
     """Return the types that flight recorders note: commands and payloads in, events out."""
-    return Kinds(inputs=_members(Command), effects=_members(Event))
+    return Kinds(inputs=(*_members(Command), *_members(Payload), Ended), effects=_members(Event))
 
 
 def _members(union: object) -> tuple[type, ...]:

@@ -7,6 +7,7 @@ about turns, responses or the wire.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from duologue.core.clock import Clock
@@ -66,6 +67,7 @@ class Session:
         self._woken = False
         self._settling = False
         self._closed = False
+        self._timer_at = math.inf
         self._seq = 0
 
     def start(self) -> None:
@@ -147,7 +149,8 @@ class Session:
             self._crashed(exc)
 
     def on_timer(self) -> None:
-        """Apply the passage of time."""
+        """Apply the passage of time; early calls find nothing to do."""
+        self._timer_at = math.inf
         self._enter_with(self.machine.on_timer)
 
     # The single writer
@@ -186,8 +189,13 @@ class Session:
             self._woken = self._settling = True
             self._attachment.on_output()
             self._settling = False
-        if not self._closed:
-            self._wheel.set(self, self.machine.next_deadline())
+        if self._closed:
+            return
+        # A later deadline waits until the earlier one has fired: most move on with every frame.
+        deadline = self.machine.next_deadline()
+        if deadline < self._timer_at:
+            self._timer_at = deadline
+            self._wheel.set(self, deadline)
 
     def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
