@@ -76,10 +76,13 @@ class HttpPost:
         One thread calls ``chunks`` or ``lines``; ``abort`` may come from any.
     """
 
-    def __init__(self, upstream: Upstream, path: str, body: bytes) -> None:
+    def __init__(
+        self, upstream: Upstream, path: str, body: bytes, content_type: str = "application/json"
+    ) -> None:
         self._upstream = upstream
         self._path = path
         self._body = body
+        self._content_type = content_type
         self._connection: HTTPConnection | None = None
         self._aborted = False
 
@@ -137,7 +140,7 @@ class HttpPost:
         if self._aborted:
             raise ConnectionAbortedError("no longer wanted")
         connection.sock.settimeout(upstream.silence_timeout_s)
-        headers = {"Content-Type": "application/json", "Accept": "*/*"}
+        headers = {"Content-Type": self._content_type, "Accept": "*/*"}
         if upstream.api_key:
             headers["Authorization"] = f"Bearer {upstream.api_key}"
         path = f"{parts.path.rstrip('/')}{self._path}"

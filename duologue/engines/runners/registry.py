@@ -19,13 +19,19 @@ from duologue.engines.runners.contract import Runner
 ENTRY_POINT_GROUP = "duologue.runners"
 
 BUILT_IN: Mapping[str, str] = {
+    "energy_vad": "duologue.engines.runners.vad.energy:ENERGY_VAD",
     "hibari": "duologue.engines.runners.tts.hibari:HIBARI",
     "llama_cpp": "duologue.engines.runners.llm.llama_cpp:LLAMA_CPP",
     "loudness": "duologue.engines.runners.loudness:LOUDNESS",
     "openai_chat": "duologue.engines.runners.llm.openai_url:OPENAI_CHAT",
     "openai_speech": "duologue.engines.runners.tts.openai_url:OPENAI_SPEECH",
+    "openai_transcribe": "duologue.engines.runners.asr.openai_url:OPENAI_TRANSCRIBE",
     "script": "duologue.engines.runners.scripted:SCRIPT",
+    "silero_vad": "duologue.engines.runners.vad.silero:SILERO_VAD",
+    "smart_turn": "duologue.engines.runners.end_of_turn.smart_turn:SMART_TURN",
     "tone": "duologue.engines.runners.scripted:TONE",
+    "webrtc_vad": "duologue.engines.runners.vad.webrtc:WEBRTC_VAD",
+    "whisper": "duologue.engines.runners.asr.whisper:WHISPER",
 }
 """Name of a runner -> where its ``RunnerType`` is."""
 

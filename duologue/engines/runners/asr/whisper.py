@@ -39,7 +39,7 @@ class WhisperSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Settings of ``whisper``.
 
     Args:
-        model: Path of the CTranslate2 folder.
+        model_path: Path of the CTranslate2 folder.
         language: What is spoken, where the model knows several languages.
         threads: Threads of one decode.
         compute_type: Number format of CTranslate2.
@@ -52,7 +52,7 @@ class WhisperSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         max_batch: How many jobs one step may look at; it decodes for one.
     """
 
-    model: str
+    model_path: str
     language: str = "en"
     threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
     compute_type: str = "int8"
@@ -232,7 +232,7 @@ class WhisperRunner:
 def build(settings: WhisperSettings) -> WhisperRunner:
     """Load the model and make the runner."""
     recognise = load_whisper(
-        settings.model,
+        settings.model_path,
         language=settings.language,
         threads=settings.threads,
         compute_type=settings.compute_type,

@@ -42,12 +42,12 @@ class SmartTurnSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Settings of ``smart_turn``.
 
     Args:
-        model: Path of the ONNX file.
+        model_path: Path of the ONNX file.
         threads: Threads of one judgement. The caller waits for it in silence, so a second one
             is worth its overhead.
     """
 
-    model: str
+    model_path: str
     threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
 
 
@@ -122,7 +122,7 @@ def turn_features(pcm: bytes) -> Floats:
 
 def load_infer(settings: SmartTurnSettings) -> Infer:
     """Load the network."""
-    session = open_onnx(settings.model, settings.threads)
+    session = open_onnx(settings.model_path, settings.threads)
 
     def infer(features: Floats) -> float:
         return float(session.run(None, {"input_features": features})[0][0, 0])

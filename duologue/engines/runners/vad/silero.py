@@ -34,12 +34,12 @@ class SileroVadSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Settings of ``silero_vad``.
 
     Args:
-        model: Path of the ONNX file.
+        model_path: Path of the ONNX file.
         threads: Threads of one step. Windows are so small that a second one gains nothing.
         max_batch: How many jobs one step may take.
     """
 
-    model: str
+    model_path: str
     threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     max_batch: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 64
 
@@ -81,7 +81,7 @@ class SileroDetector:
 
 def load_infer(settings: SileroVadSettings) -> Infer:
     """Load the network."""
-    session = open_onnx(settings.model, settings.threads)
+    session = open_onnx(settings.model_path, settings.threads)
     rate = np.array(SPEECH_RATE_HZ, np.int64)
 
     def infer(audio: Floats, state: Floats) -> tuple[Floats, Floats]:
