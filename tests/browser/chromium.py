@@ -122,7 +122,8 @@ class Page:
             state = await self.evaluate("JSON.stringify(document.body.dataset)")
             text = await self.evaluate("document.body.innerText")
             raise AssertionError(
-                f"not within {timeout_s} s: {condition}\nstate: {state}\nerrors: {self.errors}\n{text}"
+                f"not within {timeout_s} s: {condition}\n"
+                f"state: {state}\nerrors: {self.errors}\n{text}"
             )
 
     async def open(self, url: str) -> None:
@@ -164,10 +165,10 @@ class Page:
         named = [{"name": key.replace("_", "-"), "value": value} for key, value in features.items()]
         await self.call("Emulation.setEmulatedMedia", features=named)
 
-    async def screenshot(self, path: Path) -> None:
-        """Write what is seen now as PNG."""
+    async def screenshot(self) -> bytes:
+        """Return what is seen now as PNG."""
         picture = await self.call("Page.captureScreenshot")
-        path.write_bytes(base64.b64decode(picture["data"]))
+        return base64.b64decode(picture["data"])
 
     async def messages(self) -> list[WireMessage]:
         """Return everything on the wire so far."""
@@ -183,9 +184,7 @@ class Page:
                 self.wire.append(WireMessage(sent, params["timestamp"], event))
             case "Runtime.exceptionThrown":
                 details = params["exceptionDetails"]
-                self.errors.append(
-                    details.get("exception", {}).get("description", details["text"])
-                )
+                self.errors.append(details.get("exception", {}).get("description", details["text"]))
             case "Runtime.consoleAPICalled" if params["type"] == "error":
                 self.errors.append(" ".join(str(arg.get("value")) for arg in params["args"]))
             case "Log.entryAdded" if params["entry"]["level"] == "error":

@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 from aiohttp import WSMsgType, web
 
-import duologue.web_demo
+import duologue
 from tests.browser.voice import RATE_HZ, Pcm, speech
 
-PAGE_DIR = Path(duologue.web_demo.__file__).parent
+PAGE_DIR = Path(duologue.__file__).parent / "web_demo"
 CHUNK_SAMPLES = RATE_HZ // 10
 VOICED_RMS = 300
 START_MS = 120
 END_MS = 480
+SERVER_VAD = {"type": "server_vad"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class StubGateway:
     script: Sequence[Turn]
     lead_s: float = 0.8
     think_s: float = 0.25
+    turn_detection: Sequence[str] = ("semantic_vad", "server_vad")
     url: str = ""
     refusal: tuple[int, dict[str, Any], dict[str, str]] | None = None
     """Status, body and headers for the next calls, before the upgrade."""
@@ -82,7 +84,7 @@ class StubGateway:
         socket = web.WebSocketResponse(protocols=("realtime",), compress=False)
         await socket.prepare(request)
         number = len(self.calls) + 1
-        call = StubCall(socket, number, self.script, self.lead_s, self.think_s)
+        call = StubCall(socket, number, self.script, self.lead_s, self.think_s, self.turn_detection)
         call.transport = request.transport
         self.calls.append(call)
         await call.run()
@@ -104,6 +106,7 @@ class StubCall:
     script: Sequence[Turn]
     lead_s: float
     think_s: float
+    turn_detection: Sequence[str]
     transport: asyncio.Transport | None = None
     received: list[Pcm] = field(default_factory=list)
     session: dict[str, Any] = field(default_factory=dict)
@@ -136,8 +139,7 @@ class StubCall:
     async def receive(self, event: dict[str, Any], tasks: asyncio.TaskGroup) -> None:
         match event["type"]:
             case "session.update":
-                self.session = event["session"]
-                await self.send("session.updated", session=self.session)
+                await self.update(event["session"])
             case "input_audio_buffer.append":
                 pcm = np.frombuffer(base64.b64decode(event["audio"]), dtype=np.int16)
                 self.received.append(pcm)
@@ -156,6 +158,19 @@ class StubCall:
                 self.start_answer(tasks)
             case "response.cancel":
                 await self.cancel("client_cancelled")
+
+    async def update(self, session: dict[str, Any]) -> None:
+        """Merge what this page sends; the input's turn detection is the one thing it may omit."""
+        detection = session["audio"]["input"].setdefault("turn_detection", SERVER_VAD)
+        if detection is not None and detection["type"] not in self.turn_detection:
+            message = f"{detection['type']} is not available here"
+            where = "session.audio.input.turn_detection.type"
+            await self.send(
+                "error", error={"code": "invalid_value", "message": message, "param": where}
+            )
+            return
+        self.session = session
+        await self.send("session.updated", session=session)
 
     async def detect(self, pcm: Pcm, tasks: asyncio.TaskGroup) -> None:
         duration_ms = 1000 * len(pcm) / RATE_HZ
@@ -203,7 +218,11 @@ class StubCall:
         self.answering.cancel()
         await asyncio.wait([self.answering])
         details = {"type": "cancelled", "reason": reason}
-        response = {"id": f"resp_{self.number}_{self.turns}", "status": "cancelled", "status_details": details}
+        response = {
+            "id": f"resp_{self.number}_{self.turns}",
+            "status": "cancelled",
+            "status_details": details,
+        }
         await self.send("response.done", response=response)
 
     async def answer(self, turn: Turn, number: int) -> None:
@@ -229,9 +248,7 @@ class StubCall:
                 await self.send("response.output_audio.delta", delta=delta, **where)
                 sent_samples += len(chunk)
         await self.send("response.output_audio.done", **where)
-        await self.send(
-            "response.done", response={"id": response["id"], "status": "completed"}
-        )
+        await self.send("response.done", response={"id": response["id"], "status": "completed"})
 
 
 def _words(text: str) -> list[str]:

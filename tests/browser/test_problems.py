@@ -147,6 +147,18 @@ async def test_sound_that_the_system_paused_can_be_resumed(browse: Browse) -> No
         assert await page.evaluate("contexts.every(({ state }) => state === 'running')")
 
 
+async def test_a_server_that_takes_turns_in_another_way_still_holds_the_call(
+    browse: Browse, gateway: StubGateway, question: tuple[Pcm, ...]
+) -> None:
+    gateway.turn_detection = ("server_vad",)
+    async with browse(question) as page:
+        await connect(page)
+        await page.until("document.getElementById('notice').innerText.includes('semantic_vad')")
+        await page.until("document.querySelector('#chat .heard')?.textContent", timeout_s=20)
+        (update,) = [m.event for m in await page.messages() if m.type == "session.updated"]
+        assert update["session"]["audio"]["input"]["transcription"]["model"]
+
+
 async def test_the_key_goes_into_the_subprotocol_and_nowhere_else(
     browse: Browse, gateway: StubGateway
 ) -> None:

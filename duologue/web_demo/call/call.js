@@ -103,8 +103,14 @@ export class Call {
       withMicrophone ? microphone.open(this.#microphoneOptions()) : null,
     ]);
     if (attempt !== this.#attempt) return;
-    if (hearing.status === "rejected") return this.#fail(microphoneProblem(hearing.reason));
-    if (sound.status === "rejected") return this.#fail(soundProblem(sound.reason));
+    if (hearing.status === "rejected" || sound.status === "rejected") {
+      // Worklets are fetched now, so a server that has gone meanwhile first shows here.
+      const refusal = await this.#askWhy();
+      if (attempt !== this.#attempt) return;
+      if (refusal.status === 0) return this.#fail(refusalProblem(refusal));
+      if (hearing.status === "rejected") return this.#fail(microphoneProblem(hearing.reason));
+      if (sound.status === "rejected") return this.#fail(soundProblem(sound.reason));
+    }
     this.hasMicrophone = withMicrophone;
     playback.setVolume(settings.volume);
     void this.chooseSpeaker();
@@ -198,6 +204,10 @@ export class Call {
     return conversation;
   }
 
+  #askWhy() {
+    return diagnose(this.#url(), this.apiKey, (...request) => fetch(...request));
+  }
+
   #url() {
     return realtimeUrl(this.#parts.scope.document.baseURI, this.#parts.settings.model);
   }
@@ -218,7 +228,23 @@ export class Call {
       this.#setPhase("live");
       this.applySession();
     }
+    if (event.type === "error") this.#keepTurnTaking(event.error.param ?? "");
     this.#conversation?.receive(event);
+  }
+
+  /**
+   * An update is refused whole. Where the server cannot take turns as was asked, the rest is sent
+   * again, and its own way of taking turns stays in force.
+   * @param {string} param what the refused update was refused for
+   */
+  #keepTurnTaking(param) {
+    if (!param.startsWith("session.audio.input.turn_detection")) return;
+    const { audio, ...session } = this.#session();
+    const { turn_detection: _, ...input } = audio.input;
+    this.#parts.connection.send({
+      type: "session.update",
+      session: { ...session, audio: { ...audio, input } },
+    });
   }
 
   /** @param {import("../wire/connection.js").Closing} closing */
@@ -227,7 +253,7 @@ export class Call {
     const lastErrorCode = this.#conversation?.lastErrorCode ?? "";
     if (wasLive || closing.wasOpen) return this.#fail(closingProblem(closing, lastErrorCode));
     const attempt = this.#attempt;
-    const refusal = await diagnose(this.#url(), this.apiKey, (...ask) => fetch(...ask));
+    const refusal = await this.#askWhy();
     if (attempt === this.#attempt) this.#fail(refusalProblem(refusal));
   }
 

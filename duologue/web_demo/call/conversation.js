@@ -3,10 +3,9 @@
  * Talks to the wire and to the speaker through two small ports; knows no DOM, socket or device.
  */
 
-import { SAMPLE_RATE_HZ, fromBase64, rms, toBase64 } from "../audio/pcm16.js";
+import { SAMPLE_RATE_HZ, fromBase64 } from "../audio/pcm16.js";
 import { Answer, LEVEL_MS } from "./answer.js";
-import { InputClock } from "./input-clock.js";
-import { VoiceActivity, loudness } from "./loudness.js";
+import { VoiceInput } from "./voice-input.js";
 
 /** @typedef {import("../wire/connection.js").RealtimeEvent} RealtimeEvent */
 /** @typedef {import("../audio/playback.js").PlaybackReport} PlaybackReport */
@@ -31,8 +30,6 @@ import { VoiceActivity, loudness } from "./loudness.js";
 /** @typedef {{ you: boolean, duologue: boolean, thinking: boolean }} Floor */
 
 const MAX_ANSWERS = 32;
-/** A hand on the button is slower than the mouth: this much from before it is sent too. */
-const PRE_ROLL_CHUNKS = 5;
 const MIN_PRESS_MS = 200;
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
@@ -45,8 +42,7 @@ const HARMLESS = new Set([
 
 export class Conversation {
   #parts;
-  #inputClock = new InputClock();
-  #voice = new VoiceActivity();
+  #voice;
   /** @type {Map<string, Answer>} the latest ones, by item id */
   #answers = new Map();
   /** @type {string | null} */
@@ -57,8 +53,6 @@ export class Conversation {
   #isLive = false;
   #isManual = false;
   #isPressed = false;
-  /** @type {{ pcm: Int16Array, at_ms: number }[]} */
-  #preRoll = [];
   #typed = 0;
 
   /** @type {Floor} */
@@ -72,12 +66,14 @@ export class Conversation {
   /** @param {Parts} parts */
   constructor(parts) {
     this.#parts = parts;
+    this.#voice = new VoiceInput(parts.send, parts.timeline);
   }
 
   /** @param {boolean} isManual the person presses a button to speak */
   setManual(isManual) {
     this.#isManual = isManual;
     this.#isPressed = false;
+    this.#directVoice();
   }
 
   /**
@@ -86,20 +82,7 @@ export class Conversation {
    * @param {number} at_ms local time of its first sample
    */
   hear(pcm, at_ms) {
-    const stepSamples = LEVEL_MS * SAMPLES_PER_MS;
-    for (let from = 0; from < pcm.length; from += stepSamples) {
-      const value = rms(pcm, from, from + stepSamples);
-      const step_ms = at_ms + from / SAMPLES_PER_MS;
-      this.#voice.step(value, step_ms + LEVEL_MS);
-      this.#parts.timeline.level("you", step_ms, loudness(value));
-    }
-    if (!this.#isLive) return;
-    if (!this.#isManual || this.#isPressed) {
-      this.#append(pcm, at_ms);
-    } else {
-      this.#preRoll.push({ pcm, at_ms });
-      if (this.#preRoll.length > PRE_ROLL_CHUNKS) this.#preRoll.shift();
-    }
+    this.#voice.hear(pcm, at_ms);
   }
 
   /** The button of push-to-talk goes down. */
@@ -110,7 +93,7 @@ export class Conversation {
     this.#parts.send({ type: "input_audio_buffer.clear" });
     this.#isPressed = true;
     this.#turnStart_ms = now;
-    for (const { pcm, at_ms } of this.#preRoll.splice(0)) this.#append(pcm, at_ms);
+    this.#directVoice();
     this.#parts.timeline.startTurn("you", now);
     this.#setFloor({ you: true, thinking: false });
   }
@@ -120,6 +103,7 @@ export class Conversation {
     if (!this.#isPressed) return;
     const { send, now, timeline } = this.#parts;
     this.#isPressed = false;
+    this.#directVoice();
     timeline.endTurn("you", now());
     if (now() - this.#turnStart_ms < MIN_PRESS_MS) {
       send({ type: "input_audio_buffer.clear" });
@@ -129,7 +113,7 @@ export class Conversation {
     }
     send({ type: "input_audio_buffer.commit" });
     send({ type: "response.create" });
-    this.#asked(this.#voice.lastVoiced(this.#turnStart_ms, now()) ?? now(), "spoken");
+    this.#asked(this.#voice.lastVoiced(this.#turnStart_ms, now()), "spoken");
     this.#setFloor({ you: false, thinking: true });
   }
 
@@ -168,7 +152,8 @@ export class Conversation {
       timeline.startTurn("duologue", at_ms);
       this.#setFloor({ duologue: true });
     }
-    this.#notePlayed(answer, playedSamples, at_ms);
+    this.#drawPlayed(answer, playedSamples, at_ms);
+    this.#noteAudible(answer, at_ms);
     if (type === "finished") {
       answer.end();
       transcript.answerFinished(id);
@@ -202,6 +187,7 @@ export class Conversation {
   #handlers = {
     "session.created": () => {
       this.#isLive = true;
+      this.#directVoice();
     },
     "input_audio_buffer.speech_started": (event) => this.#speechStarted(event),
     "input_audio_buffer.speech_stopped": (event) => this.#speechStopped(event),
@@ -227,11 +213,17 @@ export class Conversation {
     error: ({ error }) => this.#failed(error),
   };
 
+  /** Sent is what belongs to a turn: everything where the server finds the turns by itself. */
+  #directVoice() {
+    if (this.#isLive && (!this.#isManual || this.#isPressed)) this.#voice.open();
+    else this.#voice.shut();
+  }
+
   /** @param {RealtimeEvent} event */
   #speechStarted({ item_id, audio_start_ms }) {
     const { timeline, transcript, now } = this.#parts;
     void this.#interrupt();
-    this.#turnStart_ms = this.#inputClock.localTime(audio_start_ms) ?? now();
+    this.#turnStart_ms = this.#voice.localTime(audio_start_ms) ?? now();
     timeline.startTurn("you", this.#turnStart_ms);
     transcript.userSpeaks(item_id);
     this.#setFloor({ you: true, thinking: false });
@@ -241,8 +233,8 @@ export class Conversation {
   #speechStopped({ audio_end_ms }) {
     const { timeline, now } = this.#parts;
     // Some servers count the silence that ended the turn as part of it; people do not.
-    const stopped_ms = this.#inputClock.localTime(audio_end_ms) ?? now();
-    const silent_ms = this.#voice.lastVoiced(this.#turnStart_ms, stopped_ms) ?? stopped_ms;
+    const stopped_ms = this.#voice.localTime(audio_end_ms) ?? now();
+    const silent_ms = this.#voice.lastVoiced(this.#turnStart_ms, stopped_ms);
     timeline.endTurn("you", silent_ms);
     this.#asked(silent_ms, "spoken");
     this.#setFloor({ you: false, thinking: true });
@@ -337,7 +329,7 @@ export class Conversation {
     const played = await speaker.flush();
     for (const answer of open) {
       const playedSamples = played.find(({ id }) => id === answer.id)?.playedSamples ?? 0;
-      this.#notePlayed(answer, playedSamples, now());
+      this.#drawPlayed(answer, playedSamples, now());
       timeline.cut(now(), answer.upcoming());
       transcript.answerCut(answer.id, answer.heardCharacters);
       if (answer.receivedSamples === 0) continue;
@@ -355,16 +347,24 @@ export class Conversation {
    * @param {number} playedSamples
    * @param {number} at_ms
    */
-  #notePlayed(answer, playedSamples, at_ms) {
-    const { timeline, transcript, latency } = this.#parts;
+  #drawPlayed(answer, playedSamples, at_ms) {
     const levels = answer.played(playedSamples);
     for (const [index, level] of levels.entries()) {
-      timeline.level("duologue", at_ms - LEVEL_MS * (levels.length - 1 - index), level);
+      const level_ms = at_ms - LEVEL_MS * (levels.length - 1 - index);
+      this.#parts.timeline.level("duologue", level_ms, level);
     }
+  }
+
+  /**
+   * @param {Answer} answer
+   * @param {number} at_ms when its last played sample is audible
+   */
+  #noteAudible(answer, at_ms) {
+    const { timeline, transcript, latency } = this.#parts;
     const first = answer.firstAudibleSample;
-    if (first === null || playedSamples <= first) return;
+    if (first === null || answer.playedSamples <= first) return;
     this.#setFloor({ thinking: false });
-    const audible_ms = at_ms - (playedSamples - first) / SAMPLES_PER_MS;
+    const audible_ms = at_ms - (answer.playedSamples - first) / SAMPLES_PER_MS;
     const reading = latency.answered(audible_ms);
     if (!reading) return;
     timeline.answer(audible_ms);
@@ -391,15 +391,6 @@ export class Conversation {
     const [oldest] = this.#answers.keys();
     if (this.#answers.size > MAX_ANSWERS) this.#answers.delete(oldest);
     return answer;
-  }
-
-  /**
-   * @param {Int16Array} pcm
-   * @param {number} at_ms
-   */
-  #append(pcm, at_ms) {
-    this.#inputClock.sent(pcm.length / SAMPLES_PER_MS, at_ms);
-    this.#parts.send({ type: "input_audio_buffer.append", audio: toBase64(pcm) });
   }
 
   /** @param {Partial<Floor>} change */

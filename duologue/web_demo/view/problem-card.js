@@ -44,9 +44,10 @@ export class ProblemCard {
         return item;
       }),
     );
-    this.#remedies.replaceChildren(
-      ...problem.remedies.map((remedy, index) => this.#button(remedy, index === 0)),
-    );
+    const buttons = problem.remedies.map((remedy, index) => this.#button(remedy, index === 0));
+    this.#remedies.replaceChildren(...buttons);
+    // The call is over, and the control that had the focus with it: the keyboard goes on from here.
+    if (problem.remedies[0] === "call") buttons[0].focus({ preventScroll: true });
   }
 
   /**

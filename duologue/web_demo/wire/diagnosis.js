@@ -28,7 +28,8 @@ export async function diagnose(url, apiKey, ask) {
   const isRefused = call.status === 0 || (call.status >= 400 && !LET_IN.includes(call.status));
   if (isRefused) return call;
   const ready = await answer(new URL("../ready", url), {}, ask);
-  return ready.status === 503 ? { ...ready, code: ready.code || "server_not_ready" } : call;
+  if (ready.status === 503) return { ...ready, code: ready.code || "server_not_ready" };
+  return { ...call, message: "" }; // its words are about the question, not about the call
 }
 
 /**

@@ -123,7 +123,7 @@ export function refusalProblem({ status, code, message, retryAfter_s }) {
       remedies: ["call"],
     };
   }
-  if (status === 401 || status === 403) {
+  if (status === 401) {
     return {
       kind: "key-refused",
       title: "The server wants a key",
@@ -160,7 +160,7 @@ export function refusalProblem({ status, code, message, retryAfter_s }) {
       title: "The server did not take the call",
       text: message || `It answered with status ${status}.`,
       steps: [
-        "Connect again. If a proxy stands between, it must pass WebSockets on.",
+        "Connect again. A proxy in between must pass on WebSockets and the Host header.",
         "The server's log says more.",
       ],
       remedies: ["call"],

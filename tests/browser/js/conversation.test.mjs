@@ -198,6 +198,15 @@ test("a typed message cancels the answer, cuts it, and asks", async () => {
   assert.equal(transcript.find(sent[2].item.id).text, "And of Italy?");
 });
 
+test("the answer that a typed message cut is not taken for its answer", async () => {
+  answer(1, "The capital of France is Paris.", 2);
+  play(1, 0.5);
+  speaker.queue.get("a1").playedSamples = 0.52 * SECOND;
+  await conversation.type("And of Italy?");
+  assert.deepEqual(latency.readings, []);
+  assert.equal(timeline.waitingSince_ms, now);
+});
+
 test("a typed message into silence cancels nothing", async () => {
   await conversation.type("Hello");
   assert.deepEqual(types(), ["conversation.item.create", "response.create"]);
