@@ -1,10 +1,11 @@
 """What it costs to hand audio to a worker and to get its judgement back.
 
 N streams append 40 ms of 16 kHz audio (1,280 bytes) each, 25 times a second, to a detector that
-costs next to nothing; each chunk is answered by one small payload. Compared, interleaved: the
+only measures loudness; each chunk is answered by one small payload. Compared, interleaved: the
 inline and the process executor, with all streams in step (one batch per 40 ms) and spread over
 eight phases, as a gateway's streams are. The cost of the harness itself is measured with an
-engine that answers at once, and subtracted.
+engine that answers at once, and subtracted. The detector's own cost is in the worker's figure,
+and in the gateway's where the worker is a thread of it.
 """
 
 from __future__ import annotations
@@ -13,16 +14,15 @@ import argparse
 import asyncio
 import os
 import statistics
-import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import matplotlib
+import process_tree
 import structlog
 import uvloop
+from report import Report, Row
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from bench import process_tree
-from bench.report import Report
 from duologue.core.clock import SystemClock
 from duologue.core.fence import INPUT_LANE, Fence
 from duologue.engines.executors.base import ExecutorKind
@@ -31,6 +31,10 @@ from duologue.engines.payloads import AudioChunk, Payload, VoiceActivity
 from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import EngineEvent, EnginePort, Output, Request, Subscriber
 from duologue.engines.settings import EngineSettings
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot  # the backend is chosen first
 
 RATE_HZ = 16_000
 CHUNK_SAMPLES = 640
@@ -117,7 +121,13 @@ async def run_streams(
 async def measure(style: str, count: int, phases: int, seconds: float) -> dict[str, float]:
     if style == "at_once":
         return await run_streams(AtOnce(), count, phases, seconds)  # type: ignore[arg-type]
-    stage = StageSpec(name="vad", runner="loudness", executor=ExecutorKind(style), max_jobs=count)
+    stage = StageSpec(
+        name="vad",
+        runner="energy_vad",
+        executor=ExecutorKind(style),
+        max_jobs=count,
+        settings={"window_ms": 40},
+    )
     engine = Engine({"vad": Pipeline(name="vad", stages=(stage,))}, EngineSettings())
     await engine.start()
     try:
@@ -145,26 +155,45 @@ def main() -> None:
             figures = uvloop.run(measure(style, arguments.streams, phases, arguments.seconds))
             report.add({"style": style, "phases": phases, "round": turn, **figures})
 
-    def median(style: str, phases: int, column: str) -> float:
-        rows = [row for row in report.rows if (row["style"], row["phases"]) == (style, phases)]
-        return statistics.median(row[column] for row in rows)
-
     result: dict[str, float] = {"n": arguments.streams}
+    costs: dict[str, tuple[float, float]] = {}
     print(
         f"{'':10} {'phases':>6} {'gateway us':>11} {'worker us':>10} {'rtt p50 ms':>11} {'p99':>7}"
     )
     for style, phases in cases:
-        harness = median("at_once", phases, "gateway_us")
-        gateway = median(style, phases, "gateway_us") - (0 if style == "at_once" else harness)
-        worker = median(style, phases, "worker_us")
-        p50, p99 = (median(style, phases, f"rtt_{name}_ms") for name in ("p50", "p99"))
-        print(f"{style:10} {phases:>6} {gateway:>11.2f} {worker:>10.2f} {p50:>11.2f} {p99:>7.2f}")
+        gateway, worker, p50, p99 = (
+            median(report.rows, style, phases, column)
+            for column in ("gateway_us", "worker_us", "rtt_p50_ms", "rtt_p99_ms")
+        )
         if style != "at_once":
-            result[f"{style}_{phases}_gateway_us"] = round(gateway, 2)
-            result[f"{style}_{phases}_worker_us"] = round(worker, 2)
-            result[f"{style}_{phases}_rtt_p50_ms"] = round(p50, 3)
-            result[f"{style}_{phases}_rtt_p99_ms"] = round(p99, 3)
+            gateway -= median(report.rows, "at_once", phases, "gateway_us")
+            costs[f"{style}\n{phases} phase{'s' if phases > 1 else ''}"] = (gateway, worker)
+            case = f"{style}_{phases}"
+            result[f"{case}_gateway_us"] = round(gateway, 2)
+            result[f"{case}_worker_us"] = round(worker, 2)
+            result[f"{case}_rtt_p50_ms"] = round(p50, 3)
+            result[f"{case}_rtt_p99_ms"] = round(p99, 3)
+        print(f"{style:10} {phases:>6} {gateway:>11.2f} {worker:>10.2f} {p50:>11.2f} {p99:>7.2f}")
+    draw(costs, report.picture)
     report.finish(result)
+
+
+def median(rows: Sequence[Row], style: str, phases: int, column: str) -> float:
+    return statistics.median(
+        row[column] for row in rows if (row["style"], row["phases"]) == (style, phases)
+    )
+
+
+def draw(costs: Mapping[str, tuple[float, float]], path: Path) -> None:
+    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    gateways = [gateway for gateway, _ in costs.values()]
+    axes.bar(list(costs), gateways, label="gateway")
+    axes.bar(list(costs), [worker for _, worker in costs.values()], bottom=gateways, label="worker")
+    axes.set(title="CPU microseconds for one chunk of audio and its answer", ylim=(0, None))
+    axes.grid(alpha=0.3, axis="y")
+    axes.legend()
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
 
 
 if __name__ == "__main__":

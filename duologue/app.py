@@ -20,8 +20,9 @@ from duologue.core.errors import ConfigError
 from duologue.core.ids import id_maker
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.registry import make_plugin
-from duologue.engines.orchestrator.engine import Engine, Progress
+from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines
+from duologue.engines.pools.fleet import Progress
 from duologue.gateway.application import make_application
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.settings import GatewaySettings

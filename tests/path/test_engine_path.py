@@ -7,6 +7,7 @@ worker, runner, and back.
 from __future__ import annotations
 
 import asyncio
+from array import array
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ from duologue.engines.pipeline import (
     load_pipelines,
     stage_keys,
 )
-from duologue.engines.ports import Ended, Outcome, Output, Request
+from duologue.engines.ports import Ended, Outcome, Request
 from duologue.engines.runners.scripted import TONE_RATE_HZ
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
@@ -117,21 +118,26 @@ async def test_without_credit_the_first_stage_waits_for_the_last() -> None:
 
 
 async def test_microphone_audio_comes_back_as_voice_activity_at_its_place() -> None:
-    stage = StageSpec(name="vad", runner="loudness", executor=ExecutorKind.PROCESS, max_jobs=8)
+    stage = StageSpec(
+        name="vad",
+        runner="energy_vad",
+        executor=ExecutorKind.PROCESS,
+        max_jobs=8,
+        settings={"window_ms": 40},
+    )
     engine = Engine({"vad": Pipeline(name="vad", stages=(stage,))}, EngineSettings())
     listener = Listener()
     await engine.start()
     try:
         engine.submit(Request("r", "vad", FENCE, more_input=True), listener)
         for number in range(10):
-            loud = 3 <= number < 6
-            pcm = (b"\x00\x40" if loud else b"\x00\x00") * 640
+            level = 4000 if 3 <= number < 6 else 0
+            pcm = array("h", [level, -level] * 320).tobytes()
             engine.append("r", AudioChunk(pcm, 16_000, number * 640))
         engine.finish_input("r")
         await ended(listener)
     finally:
         assert await engine.stop()
-    outputs = [event.payload for event in listener.events if isinstance(event, Output)]
-    assert outputs == [
-        VoiceActivity(1.0 if 3 <= number < 6 else 0.0, (number + 1) * 640) for number in range(10)
-    ]
+    heard = [each for each in listener.outputs() if isinstance(each, VoiceActivity)]
+    assert [each.end_sample for each in heard] == [640 * number for number in range(1, 11)]
+    assert [round(each.probability) for each in heard] == [0, 0, 0, 1, 1, 1, 0, 0, 0, 0]

@@ -22,7 +22,6 @@ BUILT_IN: Mapping[str, str] = {
     "energy_vad": "duologue.engines.runners.vad.energy:ENERGY_VAD",
     "hibari": "duologue.engines.runners.tts.hibari:HIBARI",
     "llama_cpp": "duologue.engines.runners.llm.llama_cpp:LLAMA_CPP",
-    "loudness": "duologue.engines.runners.loudness:LOUDNESS",
     "openai_chat": "duologue.engines.runners.llm.openai_url:OPENAI_CHAT",
     "openai_speech": "duologue.engines.runners.tts.openai_url:OPENAI_SPEECH",
     "openai_transcribe": "duologue.engines.runners.asr.openai_url:OPENAI_TRANSCRIBE",

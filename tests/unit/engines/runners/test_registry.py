@@ -42,7 +42,7 @@ def no_wake() -> None:
     raise AssertionError("nobody woke")
 
 
-@pytest.mark.parametrize("name", ["script", "tone", "loudness"])
+@pytest.mark.parametrize("name", ["script", "tone", "energy_vad"])
 def test_a_built_in_runner_is_found_and_built_with_its_defaults(name: str) -> None:
     built = RunnerRegistry.installed().build(name, {}, no_wake)
     assert built.runner.max_batch > 0
