@@ -67,7 +67,8 @@ def as_features(frames: Floats, length: int) -> Floats:
 class LogMelStream:
     """The log-mel frames of audio that grows, each computed as soon as its window is complete.
 
-    Frames are the same as those of the whole audio with silence after it, however it is cut.
+    However it is cut, frames are those of the whole audio with silence after it, to within the
+    rounding of floats.
     """
 
     def __init__(self) -> None:
