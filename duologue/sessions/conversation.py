@@ -111,6 +111,10 @@ class Conversation:
             item_id=command.item_id, content_index=0, audio_end_ms=command.audio_end_ms
         )
 
+    def set_transcript(self, item_id: str, transcript: str) -> None:
+        """Note what the person said in a turn, if its item is still there."""
+        self._history.set_user_transcript(item_id, transcript)
+
     def commit_speech(self, item_id: str) -> Iterator[Event]:
         """Add the person's turn; yields its events, with what had to be forgotten for it."""
         for forgotten in self._history.make_room():

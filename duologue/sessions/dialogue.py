@@ -45,10 +45,12 @@ class Dialogue:
         history: History,
         streams: Streams,
         new_id: IdMaker,
+        own_config: ResponseConfig,
         max_out_of_band: int,
     ) -> None:
-        self.own_config: ResponseConfig | None = None
-        """What a response has that the model begins by itself; set by the session."""
+        self.own_config = own_config
+        """What a response has that no client asked for."""
+        self._answer_pending = False
         self._host = host
         self._speaking = speaking
         self._history = history
@@ -94,6 +96,10 @@ class Dialogue:
         view = self._view(config)
         self.tell(self._begin(config, view, now), now)
 
+    def answer_when_free(self) -> None:
+        """The person has finished: answer, now or when the current answer is over."""
+        self._answer_pending = not self._host.capabilities.decides_turns
+
     def interrupt(self, now: float) -> None:
         """The person has the floor: stop the answer, and what is still being played of others."""
         active = self._speaking.active
@@ -116,6 +122,12 @@ class Dialogue:
         text = response.spoken.heard_text() if response.audio else "".join(response.delivered_text)
         self.tell(Interrupted(response.id, text), now)
 
+    def fail_waiting(self, code: str, now: float) -> None:
+        """Fail the answer that has said nothing so far: what it waits for will not come."""
+        active = self._speaking.active
+        if active is not None and active.state is ResponseState.CREATED:
+            self.stop(active, "failed", code, now)
+
     def fail_silent(self, timeout_s: float, now: float) -> None:
         """Fail responses from which nothing has come for too long, though nothing waits."""
         for response in self._speaking.all():
@@ -128,8 +140,8 @@ class Dialogue:
             (r.progress_at for r in self._speaking.all() if self._is_silent(r)), default=None
         )
 
-    def settle(self) -> None:
-        """Grant credit for what was sent, and close the lanes of what has ended."""
+    def settle(self, now: float) -> None:
+        """Grant credit for what was sent, close lanes of what has ended, begin what is due."""
         for response_id, samples in self._speaking.take_sent().items():
             response = self._speaking.get(response_id)
             if response is not None:
@@ -140,6 +152,9 @@ class Dialogue:
         for response in self._speaking.take_ended():
             self._streams.cancel_lane(response.lane)
             self._streams.epochs.close(response.lane)
+        if self._answer_pending and self._speaking.active is None:
+            self._answer_pending = False
+            self.request(self.own_config, now)
 
     def _begin(
         self, config: ResponseConfig, view: tuple[ItemView, ...], now: float
@@ -150,7 +165,7 @@ class Dialogue:
 
     def _act(self, speech: PluginSpeech, now: float) -> ResponseRequested | Interrupted | None:
         if isinstance(speech, BeginResponse):
-            if self._speaking.active is not None or self.own_config is None:
+            if self._speaking.active is not None:
                 return None
             return self._begin(self.own_config, self._history.view(), now)
         response = self._speaking.get(speech.response_id)
@@ -178,7 +193,7 @@ class Dialogue:
         if entry.spoken is None or heard_samples >= entry.spoken.samples:
             return
         entry.spoken.cut_sample = heard_samples
-        self._speaking.buffer.put(
+        self._speaking.emit(
             ItemTruncated(
                 item_id=entry.item.id,
                 content_index=0,

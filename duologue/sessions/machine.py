@@ -1,19 +1,17 @@
 """The session machine: inputs and ``now`` in, effects out. No await, no clock, no socket.
 
-It composes parts that do not know each other: turn-taking (the person's floor), the dialogue
-(the plugin and its responses), the conversation, and the engine streams. Each decision is made
-in its own part; this module routes, and must not know wire formats, samples or models.
+It composes the person (turns and transcripts), the dialogue (the plugin and its responses), the
+conversation and the engine streams. Each decision is made in its own part; this module routes,
+and must not know wire formats, samples or models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from duologue.core.audio import samples_to_ms
 from duologue.core.errors import ClientError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
-    Audio,
     ConfigChanged,
     DuplexPlugin,
     ItemAdded,
@@ -21,12 +19,8 @@ from duologue.duplex_plugins.contract import (
     StageFailed,
     StageOutput,
     Tick,
-    TranscriptKind,
-    Turn,
-    TurnKind,
-    UserTranscript,
 )
-from duologue.engines.payloads import AudioChunk, EndOfTurn, Transcript, VoiceActivity
+from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Output
 from duologue.protocol.commands import (
     AppendAudio,
@@ -44,13 +38,10 @@ from duologue.protocol.commands import (
 )
 from duologue.protocol.errors import ErrorCode, error_event
 from duologue.protocol.events import (
-    AudioCleared,
     ErrorEvent,
     Event,
     SessionCreated,
     SessionUpdated,
-    SpeechStarted,
-    SpeechStopped,
 )
 from duologue.protocol.response_config import response_config
 from duologue.protocol.session_config import SessionConfig, SessionResource, to_wire
@@ -58,28 +49,16 @@ from duologue.protocol.session_merge import merge
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
 from duologue.sessions.effects import Effect, EndSession
-from duologue.sessions.floor import FloorEvent
 from duologue.sessions.history import History, view_of
 from duologue.sessions.inputs import Rejected, SessionInput
-from duologue.sessions.listening import Listening, Utterance
-from duologue.sessions.output_buffer import OutputLimits, OutputOverflow
+from duologue.sessions.listening import Listening
+from duologue.sessions.output_buffer import OutputLimits
+from duologue.sessions.person import Person
 from duologue.sessions.plugin_config import plugin_config, supported_by
 from duologue.sessions.plugin_host import PluginHost
-from duologue.sessions.response import ResponseState
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.speaking import Pace, Speaking
 from duologue.sessions.streams import Owner, Stream, Streams
-from duologue.sessions.transcript_wire import TranscriptWire
-from duologue.sessions.transcription import TranscriptReady
-from duologue.sessions.turn_taking import (
-    Answering,
-    TurnCommitted,
-    TurnConfirmed,
-    TurnEvent,
-    TurnPausing,
-    TurnResumed,
-    TurnTaking,
-)
 
 
 class SessionMachine:
@@ -119,7 +98,6 @@ class SessionMachine:
         self._expires_wall = int(wall_time + settings.max_duration_s)
         self._waiting_since: float | None = None
         self._end_announced = False
-        self._answer_pending = False
         self.streams = Streams(session_id)
         capabilities = plugin.capabilities()
         self._capabilities = capabilities
@@ -143,8 +121,6 @@ class SessionMachine:
             retain=not capabilities.decides_turns,
             transcribe_always=capabilities.reads_transcripts,
         )
-        self._turns = TurnTaking(self.listening, settings.listening.min_interruption_ms)
-        self._transcripts = TranscriptWire(capabilities.input_rate_hz)
         host = PluginHost(plugin, plugin_config(config, capabilities), self.streams)
         self._dialogue = Dialogue(
             host,
@@ -152,18 +128,27 @@ class SessionMachine:
             self.history,
             self.streams,
             new_id,
+            response_config(config),
             settings.max_out_of_band_responses,
         )
-        self._dialogue.own_config = response_config(config)
+        self._person = Person(
+            config,
+            capabilities,
+            self.listening,
+            self._conversation,
+            self.speaking,
+            self._dialogue,
+            settings.listening.min_interruption_ms,
+        )
         self._tick_s = None if capabilities.tick_ms is None else capabilities.tick_ms / 1000
         self._ticks = 0
-        self._opened_at = self._heard_at = now
+        self._opened_at = self._person.heard_at = now
 
     # Life: open, apply, on_timer, pull, close
 
     def open(self, now: float) -> Sequence[Effect]:
         """Greet the client; nothing may be applied before."""
-        self._emit(SessionCreated(session=self._resource()))
+        self.speaking.emit(SessionCreated(session=self._resource()))
         self._dialogue.tell(ConfigChanged(plugin_config(self.config, self._capabilities)), now)
         return self._settle(now)
 
@@ -182,12 +167,12 @@ class SessionMachine:
             if stream is not None:
                 self._engine_event(stream, item, now)
         elif isinstance(item, Rejected):
-            self._emit(ErrorEvent(error=item.error))
+            self.speaking.emit(ErrorEvent(error=item.error))
         else:
             try:
                 self._command(item, now)
             except ClientError as exc:
-                self._emit(error_event(exc, item.event_id))
+                self.speaking.emit(error_event(exc, item.event_id))
         return self._settle(now)
 
     def on_timer(self, now: float) -> Sequence[Effect]:
@@ -203,9 +188,12 @@ class SessionMachine:
         while self._tick_s is not None and now >= self._next_tick(self._tick_s):
             self._ticks += 1
             self._dialogue.tell(Tick(self._ticks), now)
-        if now - self._heard_at >= settings.listening.stalled_input_s and self.listening.turn:
-            self._turn_events(self._floor(self.listening.floor.force_end(), now), now)
-            self._heard_at = now
+        if (
+            now - self._person.heard_at >= settings.listening.stalled_input_s
+            and self.listening.turn
+        ):
+            self._person.end_turn(now)
+            self._person.heard_at = now
         self._dialogue.fail_silent(settings.response_timeout_s, now)
         return self._settle(now)
 
@@ -221,7 +209,9 @@ class SessionMachine:
         if (silent := self._dialogue.silent_since()) is not None:
             deadline = min(deadline, silent + self._settings.response_timeout_s)
         if self.listening.turn is not None:
-            deadline = min(deadline, self._heard_at + self._settings.listening.stalled_input_s)
+            deadline = min(
+                deadline, self._person.heard_at + self._settings.listening.stalled_input_s
+            )
         return deadline
 
     def has_output(self) -> bool:
@@ -246,40 +236,36 @@ class SessionMachine:
 
     def _append(self, command: AppendAudio, now: float) -> None:
         try:
-            frame = self.listening.append(command.audio)
+            self._person.append(command.audio, now)
         except ClientError as exc:
-            self._emit(error_event(exc, command.event_id))
-            return
-        self._heard_at = now
-        if frame is not None and self._capabilities.hears_audio:
-            self._dialogue.tell(Audio(frame), now)
+            self.speaking.emit(error_event(exc, command.event_id))
 
     def _command(self, command: Command, now: float) -> None:
         match command:
             case UpdateSession(session=patch):
                 self.config = merge(self.config, patch, self._supported)
-                self.listening.configure(self.config)
+                self._person.configure(self.config)
                 self._dialogue.own_config = response_config(self.config)
-                self._emit(SessionUpdated(session=self._resource()))
+                self.speaking.emit(SessionUpdated(session=self._resource()))
                 news = ConfigChanged(plugin_config(self.config, self._capabilities))
                 self._dialogue.tell(news, now)
             case CommitAudio():
-                self._commit(self.listening.commit_all(), now)
+                self._person.commit(now)
             case ClearAudio():
-                self.listening.clear()
-                self._emit(AudioCleared())
+                self._person.clear()
             case CreateItem():
                 entry, events = self._conversation.create(command)
-                self._emit_all(events)
+                for event in events:
+                    self.speaking.emit(event)
                 view = view_of(entry)
                 if view is not None:
                     self._dialogue.tell(ItemAdded(view), now)
             case RetrieveItem():
-                self._emit(self._conversation.retrieve(command))
+                self.speaking.emit(self._conversation.retrieve(command))
             case TruncateItem():
-                self._emit(self._conversation.truncate(command, now))
+                self.speaking.emit(self._conversation.truncate(command, now))
             case DeleteItem():
-                self._emit(self._conversation.delete(command))
+                self.speaking.emit(self._conversation.delete(command))
             case CreateResponse(response=params):
                 config = response_config(self.config, params, self._supported)
                 self._dialogue.request(config, now)
@@ -305,114 +291,34 @@ class SessionMachine:
     # What comes out of the engine
 
     def _engine_event(self, stream: Stream, event: EngineEvent, now: float) -> None:
-        if isinstance(event, Ended):
-            self.streams.ended(stream)
-            self._stream_ended(stream, event, now)
+        if isinstance(event, Output):
+            if stream.owner is Owner.PLUGIN:
+                stream.speaks = stream.speaks or isinstance(event.payload, AudioChunk)
+                self._dialogue.tell(StageOutput(stream.key, event.payload), now)
+            else:
+                self._person.on_output(stream.key, event.payload, now)
             return
-        payload = event.payload
-        if stream.owner is Owner.PLUGIN:
-            stream.speaks = stream.speaks or isinstance(payload, AudioChunk)
-            self._dialogue.tell(StageOutput(stream.key, payload), now)
-            return
-        match payload:
-            case VoiceActivity():
-                self._turn_events(self._floor(self.listening.on_activity(payload), now), now)
-            case EndOfTurn():
-                self._turn_events(self._floor(self.listening.on_end_of_turn(payload), now), now)
-            case Transcript():
-                ready = self.listening.on_transcript(stream.key, payload)
-                if ready is not None:
-                    self._transcript(ready, now)
-            case _:
-                pass
-
-    def _stream_ended(self, stream: Stream, event: Ended, now: float) -> None:
-        failed = event.outcome is Outcome.FAILED
+        self.streams.ended(stream)
         match stream.owner:
-            case Owner.PLUGIN if failed:
+            case Owner.PLUGIN if event.outcome is Outcome.FAILED:
                 self._dialogue.tell(StageFailed(stream.key, event.code), now)
             case Owner.PLUGIN:
                 self._dialogue.tell(StageEnded(stream.key), now)
             case Owner.DETECTOR:
-                self.listening.detector_failed()
+                self._person.detector_ended()
             case Owner.TRANSCRIBER:
-                if self.listening.recogniser_ended(stream.key):
-                    self._no_transcript(stream.key, event.code, now)
-            case _:
+                self._person.recogniser_ended(stream.key, event.code, now)
+            case Owner.END_OF_TURN:
                 pass
-
-    # The person's turns
-
-    def _floor(self, events: Iterable[FloorEvent], now: float) -> Iterable[TurnEvent]:
-        active = self.speaking.active is not None or self.speaking.playback.lead_s(now) > 0
-        detection = self.config.turn_detection
-        return self._turns.on_floor(
-            events,
-            Answering(active, active and self.speaking.is_audible(now)),
-            detection is not None and detection.interrupt_response,
-        )
-
-    def _turn_events(self, events: Iterable[TurnEvent], now: float) -> None:
-        rate_hz = self._capabilities.input_rate_hz
-        for event in events:
-            match event:
-                case TurnConfirmed(turn=turn, interrupts=interrupts):
-                    start_ms = samples_to_ms(turn.start_sample, rate_hz)
-                    self._emit(SpeechStarted(audio_start_ms=start_ms, item_id=turn.item_id))
-                    if interrupts:
-                        self._dialogue.interrupt(now)
-                    self._tell_turn(TurnKind.STARTED, turn.item_id, turn.start_sample, now)
-                case TurnPausing(turn=turn, sample=sample):
-                    self._tell_turn(TurnKind.PAUSING, turn.item_id, sample, now)
-                case TurnResumed(turn=turn, sample=sample):
-                    self._tell_turn(TurnKind.RESUMED, turn.item_id, sample, now)
-                case TurnCommitted(utterance=utterance):
-                    end_ms = samples_to_ms(utterance.end_sample, rate_hz)
-                    self._emit(SpeechStopped(audio_end_ms=end_ms, item_id=utterance.item_id))
-                    self._commit(utterance, now)
-                    detection = self.config.turn_detection
-                    if detection is not None and detection.create_response:
-                        self._answer_pending = not self._capabilities.decides_turns
-
-    def _tell_turn(self, kind: TurnKind, item_id: str, sample: int, now: float) -> None:
-        self._dialogue.tell(Turn(kind, item_id, sample), now)
-
-    def _commit(self, utterance: Utterance, now: float) -> None:
-        self._emit_all(self._conversation.commit_speech(utterance.item_id))
-        self._tell_turn(TurnKind.COMMITTED, utterance.item_id, utterance.end_sample, now)
-        if utterance.transcript is not None:
-            self._transcript(utterance.transcript, now)
-        elif not utterance.transcribing and self._capabilities.reads_transcripts:
-            self._no_transcript(utterance.item_id, ErrorCode.STAGE_FAILED, now)
-
-    def _transcript(self, ready: TranscriptReady, now: float) -> None:
-        if self.config.transcription is not None:
-            self._emit_all(self._transcripts.events(ready))
-        if ready.kind is TranscriptKind.FINAL:
-            self.history.set_user_transcript(ready.item_id, ready.text)
-        self._dialogue.tell(UserTranscript(ready.item_id, ready.text, ready.kind), now)
-
-    def _no_transcript(self, item_id: str, code: str, now: float) -> None:
-        """A committed turn stays without text: an answer that waits for it cannot come."""
-        if self.config.transcription is not None:
-            self._emit(self._transcripts.failed(item_id))
-        self.history.set_user_transcript(item_id, "")
-        active = self.speaking.active
-        waits = active is not None and active.state is ResponseState.CREATED
-        if active is not None and waits and self._capabilities.reads_transcripts:
-            self._dialogue.stop(active, "failed", code, now)
 
     # Afterwards, always
 
     def _settle(self, now: float) -> Sequence[Effect]:
         """Do what follows from any change, and return the effects of everything."""
-        self._dialogue.settle()
-        if self._answer_pending and self.speaking.active is None and self.ended is None:
-            self._answer_pending = False
-            try:
-                self._dialogue.request(response_config(self.config), now)
-            except OutputOverflow:
-                self.ended = ErrorCode.CLIENT_TOO_SLOW
+        if self.ended is None:
+            self._dialogue.settle(now)
+        if self.speaking.overflowed and self.ended is None:
+            self.ended = ErrorCode.CLIENT_TOO_SLOW
         if self._waiting_since is None and self.speaking.has_output():
             self._waiting_since = now
         return self._take_effects()
@@ -430,15 +336,8 @@ class SessionMachine:
     def _waits_for_client(self, now: float) -> float:
         return 0.0 if self._waiting_since is None else now - self._waiting_since
 
-    def _emit(self, event: Event) -> None:
-        try:
-            self.speaking.buffer.put(event)
-        except OutputOverflow:
-            self.ended = ErrorCode.CLIENT_TOO_SLOW
-
-    def _emit_all(self, events: Iterable[Event]) -> None:
-        for event in events:
-            self._emit(event)
+    def _input_stalls_at(self) -> float:
+        return self._person.heard_at + self._settings.listening.stalled_input_s
 
     def _next_tick(self, tick_s: float) -> float:
         return self._opened_at + (self._ticks + 1) * tick_s

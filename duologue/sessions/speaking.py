@@ -18,7 +18,7 @@ from duologue.protocol.events import Event
 from duologue.protocol.response_config import ResponseConfig
 from duologue.protocol.response_events import AudioTranscriptDelta, ResponseCreated, TextDelta
 from duologue.sessions.history import History
-from duologue.sessions.output_buffer import OutputBuffer, OutputLimits, Speech
+from duologue.sessions.output_buffer import OutputBuffer, OutputLimits, OutputOverflow, Speech
 from duologue.sessions.playback import PlaybackLedger
 from duologue.sessions.response import Response, ResponseInput, ResponseState
 from duologue.sessions.response_wire import (
@@ -67,6 +67,7 @@ class Speaking:
         self.buffer = OutputBuffer(limits, rate_hz)
         self.playback = PlaybackLedger(rate_hz)
         self.rate_hz = rate_hz
+        self.overflowed = False
         self._sent_samples: dict[str, int] = {}
         self._ended: list[Response] = []
         self._history = history
@@ -101,15 +102,22 @@ class Speaking:
         """Return the responses that have not ended."""
         return list(self._responses.values())
 
-    def begin(self, response_id: str, config: ResponseConfig, now: float) -> Response:
-        """Open a response.
+    def emit(self, event: Event) -> None:
+        """Send an event that waits for nothing.
 
-        Raises:
-            OutputOverflow: The buffer has no room for one more event.
+        Where it does not fit, the client takes nothing in: ``overflowed`` is set, and the session
+        ends.
         """
+        try:
+            self.buffer.put(event)
+        except OutputOverflow:
+            self.overflowed = True
+
+    def begin(self, response_id: str, config: ResponseConfig, now: float) -> Response:
+        """Open a response."""
         encoder = OutputEncoder(self.rate_hz, config.output_format)
         response = Response(response_id, config, now, encoder)
-        self.buffer.put(
+        self.emit(
             ResponseCreated(response=resource(response, self._conversation_id, "in_progress"))
         )
         self.buffer.open(response_id)

@@ -1,0 +1,188 @@
+"""The person's side of the conversation: from detector windows to turns, items and transcripts.
+
+The counterpart of ``dialogue``, which it tells what the person does. This module must not know
+commands of the wire, nor how an answer is made or stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from duologue.core.audio import samples_to_ms
+from duologue.duplex_plugins.contract import (
+    Audio,
+    Capabilities,
+    TranscriptKind,
+    Turn,
+    TurnKind,
+    UserTranscript,
+)
+from duologue.engines.payloads import EndOfTurn, Payload, Transcript, VoiceActivity
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.events import AudioCleared, SpeechStarted, SpeechStopped
+from duologue.protocol.session_config import SessionConfig
+from duologue.sessions.conversation import Conversation
+from duologue.sessions.dialogue import Dialogue
+from duologue.sessions.floor import FloorEvent
+from duologue.sessions.listening import Listening, Utterance
+from duologue.sessions.speaking import Speaking
+from duologue.sessions.transcript_wire import TranscriptWire
+from duologue.sessions.transcription import TranscriptReady
+from duologue.sessions.turn_taking import (
+    Answering,
+    TurnCommitted,
+    TurnConfirmed,
+    TurnEvent,
+    TurnPausing,
+    TurnResumed,
+    TurnTaking,
+)
+
+
+class Person:
+    """What the person says, and what follows from it.
+
+    Args:
+        min_interruption_ms: Speech over an audible answer that stops it.
+    """
+
+    def __init__(
+        self,
+        config: SessionConfig,
+        capabilities: Capabilities,
+        listening: Listening,
+        conversation: Conversation,
+        speaking: Speaking,
+        dialogue: Dialogue,
+        min_interruption_ms: int,
+    ) -> None:
+        self.heard_at = 0.0
+        """When audio last came in."""
+        self._config = config
+        self._capabilities = capabilities
+        self._listening = listening
+        self._conversation = conversation
+        self._speaking = speaking
+        self._dialogue = dialogue
+        self._turns = TurnTaking(listening, min_interruption_ms)
+        self._transcripts = TranscriptWire(capabilities.input_rate_hz)
+
+    def configure(self, config: SessionConfig) -> None:
+        """Use another configuration from now on."""
+        self._config = config
+        self._listening.configure(config)
+
+    def append(self, wire: bytes, now: float) -> None:
+        """Take audio from the microphone.
+
+        Raises:
+            LimitExceeded: The buffer is full; nothing changed.
+        """
+        frame = self._listening.append(wire)
+        self.heard_at = now
+        if frame is not None and self._capabilities.hears_audio:
+            self._dialogue.tell(Audio(frame), now)
+
+    def commit(self, now: float) -> None:
+        """Make a turn of all that is buffered: the client says so.
+
+        Raises:
+            ProtocolError: There is too little of it; it stays buffered.
+        """
+        self._commit(self._listening.commit_all(), now)
+
+    def clear(self) -> None:
+        """Forget all that is buffered."""
+        self._listening.clear()
+        self._speaking.emit(AudioCleared())
+
+    def end_turn(self, now: float) -> None:
+        """End the turn that is going on: the client has stopped sending."""
+        self._act(self._weigh(self._listening.floor.force_end(), now), now)
+
+    def on_output(self, key: str, payload: Payload, now: float) -> None:
+        """Take what a detector or the recogniser (of the item ``key``) has to say."""
+        match payload:
+            case VoiceActivity():
+                self._act(self._weigh(self._listening.on_activity(payload), now), now)
+            case EndOfTurn():
+                self._act(self._weigh(self._listening.on_end_of_turn(payload), now), now)
+            case Transcript():
+                ready = self._listening.on_transcript(key, payload)
+                if ready is not None:
+                    self._transcript(ready, now)
+            case _:
+                pass
+
+    def detector_ended(self) -> None:
+        """The detector is gone; clients may still commit by hand."""
+        self._listening.detector_failed()
+
+    def recogniser_ended(self, item_id: str, code: str, now: float) -> None:
+        """The recogniser of a turn is gone; another one may take its place."""
+        if self._listening.recogniser_ended(item_id):
+            self._no_transcript(item_id, code, now)
+
+    def _weigh(self, events: Iterable[FloorEvent], now: float) -> Iterable[TurnEvent]:
+        speaking = self._speaking
+        active = speaking.active is not None or speaking.playback.lead_s(now) > 0
+        detection = self._config.turn_detection
+        return self._turns.on_floor(
+            events,
+            Answering(active, active and speaking.is_audible(now)),
+            detection is not None and detection.interrupt_response,
+        )
+
+    def _act(self, events: Iterable[TurnEvent], now: float) -> None:
+        rate_hz = self._capabilities.input_rate_hz
+        for event in events:
+            match event:
+                case TurnConfirmed(turn=turn, interrupts=interrupts):
+                    start_ms = samples_to_ms(turn.start_sample, rate_hz)
+                    self._speaking.emit(
+                        SpeechStarted(audio_start_ms=start_ms, item_id=turn.item_id)
+                    )
+                    if interrupts:
+                        self._dialogue.interrupt(now)
+                    self._tell(TurnKind.STARTED, turn.item_id, turn.start_sample, now)
+                case TurnPausing(turn=turn, sample=sample):
+                    self._tell(TurnKind.PAUSING, turn.item_id, sample, now)
+                case TurnResumed(turn=turn, sample=sample):
+                    self._tell(TurnKind.RESUMED, turn.item_id, sample, now)
+                case TurnCommitted(utterance=utterance):
+                    end_ms = samples_to_ms(utterance.end_sample, rate_hz)
+                    self._speaking.emit(
+                        SpeechStopped(audio_end_ms=end_ms, item_id=utterance.item_id)
+                    )
+                    self._commit(utterance, now)
+                    detection = self._config.turn_detection
+                    if detection is not None and detection.create_response:
+                        self._dialogue.answer_when_free()
+
+    def _tell(self, kind: TurnKind, item_id: str, sample: int, now: float) -> None:
+        self._dialogue.tell(Turn(kind, item_id, sample), now)
+
+    def _commit(self, utterance: Utterance, now: float) -> None:
+        for event in self._conversation.commit_speech(utterance.item_id):
+            self._speaking.emit(event)
+        self._tell(TurnKind.COMMITTED, utterance.item_id, utterance.end_sample, now)
+        if utterance.transcript is not None:
+            self._transcript(utterance.transcript, now)
+        elif not utterance.transcribing and self._capabilities.reads_transcripts:
+            self._no_transcript(utterance.item_id, ErrorCode.STAGE_FAILED, now)
+
+    def _transcript(self, ready: TranscriptReady, now: float) -> None:
+        if self._config.transcription is not None:
+            for event in self._transcripts.events(ready):
+                self._speaking.emit(event)
+        if ready.kind is TranscriptKind.FINAL:
+            self._conversation.set_transcript(ready.item_id, ready.text)
+        self._dialogue.tell(UserTranscript(ready.item_id, ready.text, ready.kind), now)
+
+    def _no_transcript(self, item_id: str, code: str, now: float) -> None:
+        """A committed turn stays without text: an answer that waits for it cannot come."""
+        if self._config.transcription is not None:
+            self._speaking.emit(self._transcripts.failed(item_id))
+        self._conversation.set_transcript(item_id, "")
+        if self._capabilities.reads_transcripts:
+            self._dialogue.fail_waiting(code, now)
