@@ -26,7 +26,7 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'“])(?:Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|approx|Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov"
     r"|Dec|Inc|Ltd|Co|dept|est|[Ff]ig|cf|al)\.$"
 )
-_PLAIN_WORD = re.compile(r"[a-z]{2,}[.!?,;]$")
+_PLAIN_WORD = re.compile(r"[\"'(*]*[A-Za-z]*[a-z]{2}[.!?,;]")
 _BEGIN_A_PHRASE = frozenset(
     (
         *("and", "but", "or", "so", "because", "which", "that", "who", "where", "when", "while"),
@@ -135,7 +135,7 @@ class ClauseCutter:
             words += _SAYS_SOMETHING.search(match.group()) is not None
             is_whole = end < len(text)
             word = match.group().rstrip(_CLOSERS)
-            if not is_whole and (self._words_given or not _PLAIN_WORD.search(word)):
+            if not is_whole and (self._words_given or not _PLAIN_WORD.fullmatch(word)):
                 return None
             if words and word:
                 until_word = text[: start + len(word)]

@@ -77,7 +77,7 @@ def ordinal(number: int) -> str:
 def year(number: int) -> str:
     """``1969`` is ``nineteen sixty-nine``, ``2005`` is ``two thousand five``."""
     century, rest = divmod(number, 100)
-    if not 10 < century < 100 or number // 10 == 200:
+    if not 10 <= century < 100 or number // 10 == 200:
         return cardinal(number)
     if not rest:
         return cardinal(number) if not century % 10 else f"{cardinal(century)} hundred"

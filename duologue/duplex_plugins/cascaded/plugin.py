@@ -195,9 +195,7 @@ class CascadedPlugin:
         if not self._settings.prefill or state.answers:
             return
         request = prefill_request(state.history, state.config, self._settings)
-        known = len(state.read)
-        # What comes after the newest prompt is the model's own answer: it knows that already.
-        if known and request.messages[:known] == state.read and len(request.messages) <= known + 1:
+        if _has_read(state.read, request.messages):
             return
         yield from self._stop_prefill(state)
         state.prefill_key = self._new_key(state, "prefill")
@@ -385,6 +383,13 @@ class CascadedPlugin:
     def _new_key(state: State, kind: str) -> str:
         state.keys += 1
         return f"{kind}-{state.keys}"
+
+
+def _has_read(read: tuple[ChatMessage, ...], messages: tuple[ChatMessage, ...]) -> bool:
+    """Tell whether ``messages`` hold nothing new: the newest answer is the model's own."""
+    known = len(read)
+    unread = [message.role for message in messages[known:]]
+    return bool(known) and messages[:known] == read and unread in ([], ["assistant"])
 
 
 def _with_text(conversation: tuple[ItemView, ...], item_id: str, text: str) -> tuple[ItemView, ...]:

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from duologue.duplex_plugins.cascaded.answer import LENGTH_LIMIT, Answer
+from duologue.duplex_plugins.cascaded.settings import CascadedSettings
+from duologue.duplex_plugins.contract import (
+    AppendStage,
+    EndResponse,
+    FinishStage,
+    PluginConfig,
+    PluginEffect,
+    ResponseOutcome,
+    SayAudio,
+    SayText,
+    StartStage,
+)
+from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TokenUsage
+
+SETTINGS = CascadedSettings()
+
+
+def make(config: PluginConfig | None = None, max_tokens: int = 100) -> Answer:
+    return Answer("resp", "tts-1", config or PluginConfig(), SETTINGS, max_tokens)
+
+
+def written(answer: Answer, *pieces: str) -> list[PluginEffect]:
+    return [effect for piece in pieces for effect in answer.on_text(piece)]
+
+
+def said(effects: Iterable[PluginEffect]) -> list[str]:
+    return [effect.text for effect in effects if isinstance(effect, SayText)]
+
+
+def clauses(effects: Iterable[PluginEffect]) -> Iterator[SpeakText]:
+    for effect in effects:
+        match effect:
+            case (
+                StartStage(first=SpeakText() as clause) | AppendStage(payload=SpeakText() as clause)
+            ):
+                yield clause
+
+
+def chunk(sample: int, samples: int = 100) -> AudioChunk:
+    return AudioChunk(bytes(2 * samples), 24_000, sample)
+
+
+def test_the_first_clause_starts_the_voice_and_its_text_goes_ahead() -> None:
+    answer = make(PluginConfig(voice="eve", speed=1.5))
+    text, start = written(answer, "Yes", ", it", " is.")
+    assert text == SayText("resp", "Yes,")
+    assert isinstance(start, StartStage)
+    assert start.pipeline == SETTINGS.tts_pipeline
+    assert start.response_id == "resp"
+    assert start.more_input
+    assert start.credit == SETTINGS.speech_credit_ms
+    assert start.first == SpeakText("Yes,", 4, "eve", 1.5, ((4, 4),))
+
+
+def test_later_clauses_are_spoken_at_once_but_shown_when_their_sound_comes() -> None:
+    answer = make()
+    effects = written(answer, "Yes, it is. ", "And more. ")
+    assert [clause.text_end for clause in clauses(effects)] == [4, 11, 21]
+    assert said(effects) == ["Yes,"]
+    assert said(answer.on_audio(chunk(0))) == []
+    assert said(answer.on_mark(SpeechMark(4, 100))) == []
+    assert list(answer.on_audio(chunk(100))) == [
+        SayText("resp", " it is."),
+        SayAudio("resp", bytes(200)),
+    ]
+    assert answer.text == "Yes, it is."
+
+
+def test_marks_are_passed_on_and_never_lie_beyond_the_text() -> None:
+    answer = make()
+    written(answer, "Yes, it is. ")
+    mark = SpeechMark(11, 300)
+    assert list(answer.on_mark(mark)) == [
+        SayText("resp", " it is."),
+        SayAudio("resp", b"", (mark,)),
+    ]
+
+
+def test_what_is_spoken_is_normalised_and_tied_to_what_is_shown() -> None:
+    answer = make()
+    (clause,) = clauses(written(answer, "**It costs $5.** "))
+    assert clause.text == "It costs five dollars."
+    assert clause.text_end == len("**It costs $5.**")
+    assert clause.word_ends == ((2, 4), (8, 10), (22, 16))
+
+
+def test_word_places_count_from_the_start_of_the_answer() -> None:
+    answer = make()
+    second = list(clauses(written(answer, "Yes, it is. ")))[1]
+    assert second.word_ends == ((2, 7), (6, 11))
+
+
+def test_the_answer_ends_when_the_voice_has_said_all() -> None:
+    answer = make()
+    written(answer, "Yes, it is")
+    rest = list(answer.on_written())
+    assert [clause.text_end for clause in clauses(rest)] == [10]
+    assert rest[-1] == FinishStage("tts-1")
+    usage = TokenUsage(20, 4, 10)
+    answer.on_usage(usage)
+    assert list(answer.on_voice_ended()) == [
+        SayText("resp", " it is"),
+        EndResponse("resp", usage=usage),
+    ]
+
+
+def test_an_answer_without_words_needs_no_voice() -> None:
+    answer = make()
+    assert written(answer, " ", "\n") == []
+    assert list(answer.on_written()) == [EndResponse("resp")]
+
+
+def test_an_answer_that_only_smiles_is_shown_and_silent() -> None:
+    answer = make()
+    written(answer, "😊")
+    (clause,) = clauses(answer.on_written())
+    assert (clause.text, clause.text_end) == ("", 1)
+
+
+def test_an_answer_that_was_cut_at_its_limit_is_incomplete() -> None:
+    answer = make(max_tokens=4)
+    written(answer, "Yes, it is")
+    answer.on_usage(TokenUsage(20, 4))
+    list(answer.on_written())
+    end = list(answer.on_voice_ended())[-1]
+    assert isinstance(end, EndResponse)
+    assert (end.outcome, end.reason) == (ResponseOutcome.INCOMPLETE, LENGTH_LIMIT)
+
+
+def test_a_voice_that_stops_too_early_fails_the_answer() -> None:
+    answer = make()
+    written(answer, "Yes, it is")
+    assert list(answer.on_voice_ended()) == [
+        EndResponse("resp", ResponseOutcome.FAILED, "stage_failed")
+    ]
+
+
+def test_a_text_answer_goes_out_piece_by_piece_without_blank_ends() -> None:
+    answer = make(PluginConfig(audio_out=False))
+    effects = written(answer, " \n", " One", " ", "two.", "\n", "\n")
+    assert said(effects) == ["One", " two."]
+    assert list(answer.on_written()) == [EndResponse("resp")]
+    assert answer.text == "One two."
