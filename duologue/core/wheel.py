@@ -55,7 +55,8 @@ class TimerWheel:
         self._call_at = call_at
         self._tick_s = tick_s
         self._buckets: dict[int, set[Due]] = {}
-        # Every bucket's tick; one whose bucket emptied early is skipped when its turn comes.
+        # The ticks of all buckets. A bucket that empties early stays until its turn comes, so
+        # that no tick is ever kept twice.
         self._ticks: list[int] = []
         self._tick_of: dict[Due, int] = {}
         self._timer: Timer | None = None
@@ -66,7 +67,7 @@ class TimerWheel:
 
     def set(self, member: Due, deadline: float | None) -> None:
         """Give a member its one deadline; ``None`` takes it off the wheel."""
-        tick = None if deadline is None else math.ceil(deadline / self._tick_s)
+        tick = None if deadline is None else self._tick_after(deadline)
         old = self._tick_of.get(member)
         if old == tick:
             return
@@ -82,13 +83,14 @@ class TimerWheel:
             if self._armed_tick is None or tick < self._armed_tick:
                 self._arm(tick)
 
+    def _tick_after(self, deadline: float) -> int:
+        tick = math.ceil(deadline / self._tick_s)
+        # The division may round a deadline just past a tick down to it.
+        return tick if tick * self._tick_s >= deadline else tick + 1
+
     def _remove(self, member: Due, tick: int) -> None:
         del self._tick_of[member]
-        bucket = self._buckets.get(tick)
-        if bucket is not None:
-            bucket.discard(member)
-            if not bucket:
-                del self._buckets[tick]
+        self._buckets[tick].discard(member)
 
     def _arm(self, tick: int | None) -> None:
         if self._timer is not None:
@@ -98,19 +100,23 @@ class TimerWheel:
 
     def _fire(self) -> None:
         due_tick = self._armed_tick
+        assert due_tick is not None
         self._timer = None
-        if due_tick is not None:
-            for member in self._buckets.pop(due_tick, set()):
-                # A member that an earlier one re-timed or took off in this very tick is skipped.
-                if self._tick_of.get(member) == due_tick:
-                    del self._tick_of[member]
+        bucket = self._buckets[due_tick]
+        try:
+            for member in tuple(bucket):
+                # One that an earlier member re-timed or took off in this very tick is skipped.
+                if member in bucket:
+                    self._remove(member, due_tick)
                     member.on_timer()
-        # What members have set meanwhile may be later than what others have been waiting for.
-        self._armed_tick = None
-        self._arm_next()
+        finally:
+            # What members have set may be later than what others have been waiting for. Where
+            # one raised, those after it are still in the bucket and have their turn at once.
+            self._armed_tick = None
+            self._arm_next()
 
     def _arm_next(self) -> None:
-        while self._ticks and self._ticks[0] not in self._buckets:
-            heapq.heappop(self._ticks)
+        while self._ticks and not self._buckets[self._ticks[0]]:
+            del self._buckets[heapq.heappop(self._ticks)]
         if self._ticks:
             self._arm(self._ticks[0])
