@@ -6,9 +6,10 @@ Nothing else looks anything up globally; every part gets what it needs from here
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 from aiohttp import web
@@ -29,8 +30,10 @@ from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
+from duologue.sessions.observer import STALE_AT_SESSION, Observation
 from duologue.settings import Settings
-from duologue.telemetry import LabelSets, LoopLagProbe, Metrics
+from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, write_flight
+from duologue.telemetry.settings import TelemetrySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,13 @@ async def running_app(
         clock=clock,
         wheel=wheel,
         new_id=id_maker(),
-        metrics=metrics,
-        kinds=recorded_kinds(),
+        observation=Observation(
+            metrics=metrics,
+            kinds=recorded_kinds(),
+            clock=clock,
+            recorded_entries=settings.telemetry.flight_entries,
+            keep=_flight_keeper(settings.telemetry, loop),
+        ),
     )
     status = StatusRoutes(sessions, metrics, lambda: engine.ready, clock.wall_time())
     realtime = RealtimeEndpoint(sessions, settings.gateway)
@@ -152,6 +160,16 @@ async def _drain(sessions: SessionManager, timeout_s: float, stop_now: asyncio.E
         hurry.cancel()
 
 
+def _flight_keeper(
+    telemetry: TelemetrySettings, loop: asyncio.AbstractEventLoop
+) -> Callable[[Flight], None]:
+    folder = telemetry.flight_folder
+    if folder is None:
+        return lambda _flight: None
+    write = partial(write_flight, folder=folder, max_files=telemetry.flight_files)
+    return lambda flight: loop.call_soon(loop.run_in_executor, None, partial(write, flight))
+
+
 def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
     stages = tuple(
         pipeline.stage_key(index)
@@ -160,7 +178,7 @@ def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
     )
     return LabelSets(
         plugins=tuple(model.name for model in settings.models),
-        stages=stages,
+        stages=(*stages, STALE_AT_SESSION),
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
     )

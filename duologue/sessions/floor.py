@@ -103,6 +103,7 @@ class UserFloor:
         self.state = FloorState.SILENT
         self._rate_hz = rate_hz
         self._last_end = 0
+        self._deaf_until = 0
         self._voiced = 0
         self._onset_sample: int | None = None
         self._start_sample = 0
@@ -138,6 +139,8 @@ class UserFloor:
         """Take the detector's next window."""
         length = min(end_sample - self._last_end, self._max_window)
         self._last_end = end_sample
+        if end_sample <= self._deaf_until:
+            return ()
         if self.state is FloorState.SILENT:
             return self._while_silent(probability, end_sample, length)
         if self.state is FloorState.SPEAKING:
@@ -160,9 +163,15 @@ class UserFloor:
             return ()
         return self._over(self._last_end if self._silence_from is None else self._silence_from)
 
-    def abandon(self) -> None:
-        """Forget the current turn: it was a cough, or the client took the audio itself."""
-        self._earliest_start = self._last_end
+    def abandon(self, until_sample: int = 0) -> None:
+        """Forget the current turn: it was a cough, or the client took the audio itself.
+
+        Args:
+            until_sample: Windows of audio before this say nothing any more. A detector lags
+                behind, so the audio that the client took may still be on its way.
+        """
+        self._deaf_until = until_sample
+        self._earliest_start = max(self._last_end, until_sample)
         self._enter_silent()
 
     def _while_silent(self, probability: float, end: int, length: int) -> Sequence[FloorEvent]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from duologue.core.audio import samples_to_ms
 from duologue.core.errors import ClientError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
@@ -213,6 +214,11 @@ class SessionMachine:
                 deadline, self._person.heard_at + self._settings.listening.stalled_input_s
             )
         return deadline
+
+    def audio_ms(self) -> int:
+        """Return how many milliseconds of the person's audio have come in."""
+        audio = self.listening.audio
+        return samples_to_ms(audio.next_sample, audio.rate_hz)
 
     def has_output(self) -> bool:
         """Tell whether ``pull`` would return something."""

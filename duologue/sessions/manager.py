@@ -20,14 +20,12 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event
 from duologue.protocol.session_config import SemanticVad, ServerVad, SessionConfig
 from duologue.sessions.machine import SessionMachine
-from duologue.sessions.observer import SessionObserver
+from duologue.sessions.observer import Observation, SessionObserver
 from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
-from duologue.telemetry import FlightRecorder, Kinds, Metrics, get_logger
+from duologue.telemetry import Kinds, get_logger
 
 RETRY_AFTER_S = 5.0
-RECORDED_ENTRIES = 2048
-"""About half a minute of a busy call; 32 KB at most, less for a quiet one."""
 
 
 class SessionManager:
@@ -47,8 +45,7 @@ class SessionManager:
         clock: Clock,
         wheel: TimerWheel,
         new_id: IdMaker,
-        metrics: Metrics,
-        kinds: Kinds,
+        observation: Observation,
     ) -> None:
         self.accepting = True
         self._engine = engine
@@ -57,8 +54,7 @@ class SessionManager:
         self._clock = clock
         self._wheel = wheel
         self._new_id = new_id
-        self._metrics = metrics
-        self._kinds = kinds
+        self._observation = observation
         self._log = get_logger("sessions")
         self._sessions: dict[str, Session] = {}
         self._empty = asyncio.Event()
@@ -121,12 +117,8 @@ class SessionManager:
             now=now,
             wall_time=self._clock.wall_time(),
         )
-        observer = SessionObserver(
-            self._log.bind(session_id=session_id),
-            FlightRecorder(self._kinds, capacity=RECORDED_ENTRIES, now=now),
-            self._metrics.sessions_active,
-            self._metrics.session_closed,
-        )
+        name = model if model in self._plugins else default
+        observer = SessionObserver(session_id, name, self._observation, machine.audio_ms)
         session = Session(
             machine,
             self._engine,
@@ -137,7 +129,6 @@ class SessionManager:
             self._closed,
         )
         self._sessions[session_id] = session
-        observer.opened(model or default)
         session.start()
         return session
 

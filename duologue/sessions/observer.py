@@ -5,73 +5,153 @@ This module must not change a session.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from duologue.core.clock import Clock
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Output, Request
 from duologue.protocol.commands import AppendAudio
-from duologue.protocol.events import Event
-from duologue.protocol.response_events import AudioDelta, ResponseDone
+from duologue.protocol.events import Event, SpeechStarted, SpeechStopped
+from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
 from duologue.sessions.inputs import SessionInput
-from duologue.telemetry import Counter, Family, FlightRecorder, Gauge, Logger
+from duologue.telemetry import Flight, FlightRecorder, Kinds, Logger, Metrics, get_logger
+
+STALE_AT_SESSION = "session"
+"""The stage under which output is counted that a session dropped, rather than the engine."""
+
+TURN_DETECTED = "turn_detected"
+
+AudioClock = Callable[[], int]
+"""Milliseconds of the person's audio that have come in so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """Where the notes of all sessions go.
+
+    Args:
+        kinds: Types that flight recorders know.
+        recorded_entries: Length of a flight recorder; 0: none.
+        keep: Takes the recording of a session that crashed.
+    """
+
+    metrics: Metrics
+    kinds: Kinds
+    clock: Clock
+    recorded_entries: int
+    keep: Callable[[Flight], None]
 
 
 class SessionObserver:
     """Notes of one session.
 
     Args:
-        log: Bound to the session.
-        recorder: Keeps the last inputs and effects, without content.
-        sessions_active: Counts open sessions.
-        session_closed: Counts ends by reason.
+        audio_ms: The session's audio clock, for latencies that begin when somebody spoke.
     """
 
     def __init__(
-        self,
-        log: Logger,
-        recorder: FlightRecorder,
-        sessions_active: Gauge,
-        session_closed: Family[Counter],
+        self, session_id: str, model: str, observation: Observation, audio_ms: AudioClock
     ) -> None:
-        self.recorder = recorder
-        self._log = log
-        self._sessions_active = sessions_active
-        self._session_closed = session_closed
-
-    def opened(self, model: str) -> None:
-        """The session is there."""
-        self._sessions_active.inc()
+        self._session_id = session_id
+        self._observation = observation
+        self._metrics = observation.metrics
+        self._audio_ms = audio_ms
+        self._log: Logger = get_logger("sessions").bind(session_id=session_id)
+        self._ttfa = self._metrics.ttfa[model]
+        self._barge_in_stop = self._metrics.barge_in_stop[model]
+        self._recorder: FlightRecorder | None = None
+        if observation.recorded_entries:
+            self._recorder = FlightRecorder(
+                observation.kinds,
+                capacity=observation.recorded_entries,
+                now=observation.clock.now(),
+            )
+        self._speech_began_at: float | None = None
+        self._speech_ended_at: float | None = None
+        self._audio_sent_at = 0.0
+        self._awaiting_audio = False
+        self._metrics.sessions_active.inc()
         self._log.info("session_opened", model=model)
 
     def applied(self, item: SessionInput, now: float) -> None:
         """The machine is about to take an input."""
+        recorder = self._recorder
+        if recorder is None:
+            return
         if isinstance(item, AppendAudio):
-            self.recorder.record(AppendAudio, now, len(item.audio))
+            recorder.record(AppendAudio, now, len(item.audio))
         elif isinstance(item, Output):
             payload = item.payload
             size = len(payload.pcm) if isinstance(payload, AudioChunk) else 0
-            self.recorder.record(type(payload), now, size, 0, item.fence.epoch)
+            recorder.record(type(payload), now, size, 0, item.fence.epoch)
         else:
-            self.recorder.record(type(item), now)
+            recorder.record(type(item), now)
 
     def delivered(self, event: Event, now: float) -> None:
         """An event was handed to the connection."""
         if isinstance(event, AudioDelta):
-            self.recorder.record(AudioDelta, now, len(event.delta))
+            self._audio_delivered(event, now)
             return
-        self.recorder.record(type(event), now)
-        if isinstance(event, ResponseDone):
-            response = event.response
-            self._log.info("response_done", response_id=response.id, status=response.status)
+        if self._recorder is not None:
+            self._recorder.record(type(event), now)
+        match event:
+            case SpeechStarted(audio_start_ms=start_ms):
+                self._speech_began_at = self._moment(start_ms, now)
+            case SpeechStopped(audio_end_ms=end_ms):
+                self._speech_ended_at = self._moment(end_ms, now)
+            case ResponseCreated():
+                self._awaiting_audio = True
+            case ResponseDone(response=response):
+                self._awaiting_audio = False
+                details = response.status_details
+                reason = details.reason if details is not None else None
+                if reason == TURN_DETECTED and self._speech_began_at is not None:
+                    stopped_s = self._audio_sent_at - self._speech_began_at
+                    self._barge_in_stop.observe(max(0.0, stopped_s))
+                self._log.info(
+                    "response_done",
+                    response_id=response.id,
+                    status=response.status,
+                    reason=reason,
+                )
+            case _:
+                pass
 
     def refused(self, request: Request, exc: Exception) -> None:
         """The engine did not take a request."""
         self._log.warning("request_refused", pipeline=request.pipeline, error=type(exc).__name__)
 
-    def crashed(self, exc: Exception) -> None:
-        """A bug: the session closes."""
-        self._log.error("session_crashed", exc_info=exc)
+    def mailbox_full(self) -> None:
+        """An input was refused."""
+        self._metrics.mailbox_full["session"].inc()
 
-    def closed(self, reason: str) -> None:
+    def crashed(self, exc: Exception) -> None:
+        """A bug: the session closes, and its last seconds are kept."""
+        self._log.error("session_crashed", exc_info=exc)
+        if self._recorder is not None:
+            wall_time = self._observation.clock.wall_time()
+            entries = self._recorder.entries()
+            reason = type(exc).__name__
+            self._observation.keep(Flight(self._session_id, reason, wall_time, entries))
+
+    def closed(self, reason: str, stale_dropped: int) -> None:
         """The session is over."""
-        self._sessions_active.inc(-1)
-        self._session_closed[reason].inc()
+        self._metrics.sessions_active.inc(-1)
+        self._metrics.session_closed[reason].inc()
+        self._metrics.stale_output_dropped[STALE_AT_SESSION].inc(stale_dropped)
         self._log.info("session_closed", reason=reason)
+
+    def _audio_delivered(self, event: AudioDelta, now: float) -> None:
+        if self._recorder is not None:
+            self._recorder.record(AudioDelta, now, len(event.delta))
+        self._audio_sent_at = now
+        if self._awaiting_audio:
+            self._awaiting_audio = False
+            if self._speech_ended_at is not None:
+                self._ttfa.observe(max(0.0, now - self._speech_ended_at))
+                self._speech_ended_at = None
+
+    def _moment(self, audio_ms: int, now: float) -> float:
+        """Return when the audio at this position came in, seen from ``now``."""
+        return now - (self._audio_ms() - audio_ms) / 1000

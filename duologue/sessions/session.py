@@ -145,6 +145,7 @@ class Session:
         try:
             self._mailbox.put(event)
         except MailboxFull as exc:
+            self._observer.mailbox_full()
             # Losing an output silently would leave a hole in the answer.
             self._crashed(exc)
 
@@ -232,7 +233,7 @@ class Session:
             return
         self._closed = True
         self._wheel.set(self, None)
-        self._observer.closed(reason)
+        self._observer.closed(reason, self.machine.streams.stale_dropped)
         attachment, self._attachment = self._attachment, None
         if attachment is not None:
             attachment.on_end(reason)

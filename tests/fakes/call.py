@@ -12,10 +12,11 @@ from duologue.engines.payloads import Transcript, VoiceActivity
 from duologue.protocol.commands import AppendAudio, Command
 from duologue.protocol.events import ErrorEvent, Event
 from duologue.sessions.manager import SessionManager, recorded_kinds
+from duologue.sessions.observer import Observation
 from duologue.sessions.port import Delivery
 from duologue.sessions.session import Session
 from duologue.sessions.settings import SessionSettings
-from duologue.telemetry import LabelSets, Metrics
+from duologue.telemetry import Flight, LabelSets, Metrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine
 from tests.fakes.invariants import WireInvariants
@@ -87,6 +88,7 @@ class FakeCall:
         seed: int = 0,
     ) -> None:
         self.clock = FakeClock(100.0)
+        self.flights: list[Flight] = []
         self.engine = engine or FakeEngine(pipelines=("vad", "end_of_turn", "asr"))
         self.manager = SessionManager(
             self.engine,
@@ -95,8 +97,13 @@ class FakeCall:
             clock=self.clock,
             wheel=TimerWheel(self.clock.call_at),
             new_id=id_maker(random.Random(seed)),
-            metrics=Metrics(LabelSets()),
-            kinds=recorded_kinds(),
+            observation=Observation(
+                metrics=Metrics(LabelSets(plugins=("model",))),
+                kinds=recorded_kinds(),
+                clock=self.clock,
+                recorded_entries=256,
+                keep=self.flights.append,
+            ),
         )
         self.session = self.manager.open(None)
         self.machine = self.session.machine
