@@ -63,10 +63,14 @@ class _Record:
     applied: int = 0
     reported: int | None = None
     opened: bool = False
+    ended: bool = False
 
     @property
     def taken(self) -> int:
         return self.applied - len(self.job.inputs)
+
+
+_News = tuple[_Record, JobMessage] | Stop | _Woken
 
 
 class StageWorker:
@@ -98,7 +102,7 @@ class StageWorker:
         self._clock = clock
         self._max_inputs = max_inputs
         self._wakes_itself = False
-        self._inbox: Inbox[ToWorker | _Woken] = Inbox()
+        self._inbox: Inbox[_News] = Inbox()
         self._records: dict[str, _Record] = {}
         # In the order in which they began to wait for a step. Jobs that cannot be stepped are
         # not in it until news of them comes, so a step costs nothing for idle jobs.
@@ -109,30 +113,15 @@ class StageWorker:
 
     def receive(self, messages: Iterable[ToWorker]) -> None:
         """Take messages, in order. A cancel takes effect at once, in the midst of a step."""
-        passed_on: list[ToWorker] = []
+        news: list[_News] = []
         for message in messages:
-            match message:
-                case Append(job=job):
-                    record = self._records.get(job)
-                    if record is None or record.overflowed:
-                        continue
-                    record.received += 1
-                    record.overflowed = record.received - record.taken > self._max_inputs
-                case Open(job=job):
-                    self._records[job] = _Record(
-                        Job(id=job, credit=message.credit),
-                        received=0 if message.first is None else 1,
-                        reported=0 if message.report_taken else None,
-                    )
-                case Cancel(job=job):
-                    record = self._records.get(job)
-                    if record is None:  # it has ended, and its end is the acknowledgement
-                        continue
-                    record.job.cancelled = True
-                case _:
-                    pass
-            passed_on.append(message)
-        self._inbox.put(passed_on)
+            if isinstance(message, Stop):
+                news.append(message)
+                continue
+            record = self._record_of(message)
+            if record is not None:
+                news.append((record, message))
+        self._inbox.put(news)
 
     def wake(self) -> None:
         """Look again which jobs are ready."""
@@ -152,8 +141,8 @@ class StageWorker:
         timeout_s: float | None = 0.0
         while True:
             self._flush()
-            for message in self._inbox.take(timeout_s):
-                self._apply(message, runner)
+            for news in self._inbox.take(timeout_s):
+                self._apply(news, runner)
             if self._stopping:
                 break
             choice = scheduler.next_batch(self._ready_jobs(runner), self._clock.now())
@@ -168,18 +157,39 @@ class StageWorker:
             self._end(record, runner, Outcome.CANCELLED)
         self._flush()
 
-    def _apply(self, message: ToWorker | _Woken, runner: Runner) -> None:
-        match message:
+    def _record_of(self, message: JobMessage) -> _Record | None:
+        """Find or make the record of a message; ``None`` where its job has ended."""
+        if isinstance(message, Open):
+            record = self._records[message.job] = _Record(
+                Job(id=message.job, credit=message.credit),
+                received=0 if message.first is None else 1,
+                reported=0 if message.report_taken else None,
+            )
+            return record
+        found = self._records.get(message.job)
+        if found is None:
+            return None
+        if isinstance(message, Append):
+            if found.overflowed:
+                return None
+            found.received += 1
+            found.overflowed = found.received - found.taken > self._max_inputs
+        elif isinstance(message, Cancel):
+            found.job.cancelled = True
+        return found
+
+    def _apply(self, news: _News, runner: Runner) -> None:
+        match news:
+            case (record, message):
+                # Its job may have ended meanwhile, and another may have its id.
+                if not record.ended:
+                    self._apply_to_job(message, record, runner)
             case Stop():
                 self._stopping = True
             case _Woken():
-                for record in list(self._records.values()):
-                    if record.opened:
-                        self._waiting.setdefault(record.job.id, record)
-            case _:
-                record_or_none = self._records.get(message.job)
-                if record_or_none is not None:
-                    self._apply_to_job(message, record_or_none, runner)
+                for each in list(self._records.values()):
+                    if each.opened:
+                        self._waiting.setdefault(each.job.id, each)
 
     def _apply_to_job(self, message: JobMessage, record: _Record, runner: Runner) -> None:
         job = record.job
@@ -267,6 +277,7 @@ class StageWorker:
         self, record: _Record, runner: Runner, outcome: Outcome, code: str = "", message: str = ""
     ) -> None:
         job = record.job
+        record.ended = True
         del self._records[job.id]
         self._waiting.pop(job.id, None)
         if record.opened:

@@ -234,9 +234,9 @@ async def test_a_fault_of_the_first_stage_fails_the_request_and_frees_the_second
         assert stats.requests == 0
 
 
-async def test_a_thousand_requests_cancelled_at_any_moment_leave_nothing_behind() -> None:
+async def test_hundreds_of_requests_cancelled_at_any_moment_leave_nothing_behind() -> None:
     async with engine_with(speech({"kind": "raise", "at_chunk": 7, "when_text": "bad"})) as call:
-        for number in range(0, 1000, 4):
+        for number in range(0, 300, 4):
             batch = [f"r{number + offset}" for offset in range(4)]
             for request_id in batch:
                 text = "bad words " if number % 3 == 0 else "good words "
@@ -257,4 +257,4 @@ async def test_a_thousand_requests_cancelled_at_any_moment_leave_nothing_behind(
             (0, 0, 0)
         ] * 2
         ends = [event for event in call.listener.events if isinstance(event, Ended)]
-        assert len(ends) == len({end.request_id for end in ends}) == 1001
+        assert len(ends) == len({end.request_id for end in ends}) == 301

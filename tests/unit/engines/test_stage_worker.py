@@ -91,10 +91,15 @@ class Scene:
         self.worker = StageWorker(
             load=load,
             schedule=lambda max_batch: IdleHook(schedule(max_batch), self.on_idle),
-            post=self.reports.append,
+            post=self.post,
             clock=self.clock,
             max_inputs=max_inputs,
         )
+        self.on_report: Callable[[Report], None] = lambda report: None
+
+    def post(self, report: Report) -> None:
+        self.reports.append(report)
+        self.on_report(report)
 
     def on_idle(self) -> None:
         if not self.then:
@@ -331,6 +336,25 @@ class TestCancel:
         scene.then = [[Cancel("a")]]
         scene.run(Open("a", word("x")))
         assert scene.end("a").outcome is COMPLETED
+
+    def test_one_that_waits_does_not_hit_the_next_job_of_the_same_name(self) -> None:
+        scene = Scene(EchoRunner(max_batch=1))
+
+        def cancel_meanwhile(jobs: Sequence[Job]) -> None:
+            if len(scene.runner.batches) == 1:
+                scene.worker.receive((Append("a", word("old")), Cancel("a")))
+
+        def begin_again(report: Report) -> None:
+            # The engine hears of the end while the old messages still wait to be looked at.
+            if report.messages == [JobEnded("a", CANCELLED)]:
+                scene.worker.receive((Open("a", word("new")),))
+
+        scene.runner.during_step = cancel_meanwhile
+        scene.on_report = begin_again
+        scene.run(Open("a", word("first")))
+        ends = [message.outcome for message in scene.of("a") if isinstance(message, JobEnded)]
+        assert ends == [CANCELLED, COMPLETED]
+        assert scene.text("a") == "new"
 
     def test_a_sliced_job_is_stopped_between_slices(self) -> None:
         scene = Scene()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from duologue.core.errors import EngineError
@@ -232,6 +233,13 @@ class TestTwoStages:
         assert len(table.on_output("two.words", "r", TextDelta("a"))) == 2
         assert list(table.on_taken("two.tones", "r", 1)) == []
         assert list(table.on_taken("two.tones", "r", 1)) == [ToStage("two.words", Grant("r", 1))]
+
+    def test_a_stage_without_a_bound_is_granted_nothing(self, table: RequestTable) -> None:
+        first, second = (msgspec.structs.replace(stage, credit=None) for stage in TWO.stages)
+        effects = table.submit(request(), Pipeline(name="two", stages=(first, second)))
+        assert effects[1] == ToStage("two.tones", Open("r", None, False, None, False))
+        effects = list(table.on_output("two.words", "r", TextDelta("a")))
+        assert effects == [ToStage("two.tones", Append("r", TextDelta("a")))]
 
     def test_news_that_crossed_a_cancel_grants_nothing(self, table: RequestTable) -> None:
         table.submit(request(), TWO)
