@@ -167,7 +167,11 @@ def _flight_keeper(
     if folder is None:
         return lambda _flight: None
     write = partial(write_flight, folder=folder, max_files=telemetry.flight_files)
-    return lambda flight: loop.call_soon(loop.run_in_executor, None, partial(write, flight))
+
+    def keep(flight: Flight) -> None:
+        loop.run_in_executor(None, write, flight)
+
+    return keep
 
 
 def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:

@@ -97,6 +97,7 @@ class Listening:
         self._transcribe_always = transcribe_always
         self._detecting = False
         self._reopen_at = 0
+        self._taken_until = 0
         self._kept_silence = 0
         self._transcriber = Transcriber(streams, settings.asr or "", rate_hz, settings.partial_ms)
         self.configure(config)
@@ -200,7 +201,8 @@ class Listening:
             self._transcriber.begin(turn.item_id, self.audio.read(turn.start_sample, end_sample))
         transcript = self._transcriber.commit(turn.item_id, end_sample)
         self.audio.drop_before(end_sample)
-        self.audio.end_utterance()
+        # What is left is the silence that ended the turn: padding of the next one, no turn itself.
+        self._taken_until = self.audio.next_sample
         return Utterance(
             turn.item_id, turn.start_sample, end_sample, transcript, self._transcribing
         )
@@ -211,16 +213,22 @@ class Listening:
         Raises:
             ProtocolError: There is less than ``MIN_COMMIT_MS`` of it; it stays buffered.
         """
-        if self.audio.held_ms < MIN_COMMIT_MS:
+        start = max(self.audio.start_sample, self._taken_until)
+        if self.turn is not None:
+            start = self.turn.start_sample
+        held_ms = samples_to_ms(self.audio.next_sample - start, self._rate_hz)
+        if held_ms < MIN_COMMIT_MS:
             raise ProtocolError(
-                f"the buffer holds {self.audio.held_ms} ms of audio, "
+                f"the buffer holds {held_ms} ms of audio, "
                 f"a commit needs at least {MIN_COMMIT_MS} ms",
                 code="input_audio_buffer_commit_empty",
             )
-        turn = self.turn or self.begin(self.audio.start_sample)
+        turn = self.turn or self.begin(start)
         if not turn.confirmed:
             self.confirm(turn)
-        self.floor.abandon()
+        # The client decides where its utterance ends, also within a sample.
+        self.audio.end_utterance()
+        self.floor.abandon(self.audio.next_sample)
         return self.commit(self.audio.next_sample)
 
     def abandon(self) -> None:
@@ -234,6 +242,7 @@ class Listening:
     def clear(self) -> None:
         """Forget all uncommitted audio."""
         self.abandon()
+        self.floor.abandon(self.audio.next_sample)
         self.audio.end_utterance()
         self.audio.drop_before(self.audio.next_sample)
 

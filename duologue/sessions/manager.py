@@ -117,7 +117,7 @@ class SessionManager:
             now=now,
             wall_time=self._clock.wall_time(),
         )
-        name = model if model in self._plugins else default
+        name = model if model is not None and model in self._plugins else default
         observer = SessionObserver(session_id, name, self._observation, machine.audio_ms)
         session = Session(
             machine,

@@ -50,7 +50,8 @@ class WireInvariants:
         assert delivery.seq == self._seq, f"event {delivery.seq} follows {self._seq - 1}"
         event = delivery.event
         decoded, event_id = decode_event(encode_event(event, delivery.seq))
-        assert decoded == event and event_id == f"event_{delivery.seq}"
+        assert decoded == event
+        assert event_id == f"event_{delivery.seq}"
         response_id = getattr(event, "response_id", None)
         if response_id is not None:
             assert response_id in self.created, f"{response_id} was never created"
@@ -63,7 +64,8 @@ class WireInvariants:
                 assert response.id not in self.created
                 self.created.append(response.id)
             case ResponseDone(response=response):
-                assert response.id in self.created and response.id not in self.done
+                assert response.id in self.created
+                assert response.id not in self.done
                 self.done.append(response.id)
             case OutputItemAdded(item=item):
                 self._items_open.add(item.id)
