@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -30,6 +30,8 @@ class ModelSettings(Section):
 
 class Settings(Section):
     """The root: sections, and what the server consists of."""
+
+    also_reads: ClassVar[frozenset[str]] = frozenset({"DUOLOGUE_TRACEBACK"})
 
     models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)] = (
         ModelSettings(name="duologue", plugin="cascaded"),

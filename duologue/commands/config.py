@@ -9,10 +9,6 @@ from typing import Any
 from duologue.config import command
 from duologue.settings import Settings
 
-ALSO_KNOWN = frozenset({"DUOLOGUE_TRACEBACK"})
-"""Variables of ours that are no settings."""
-
-
 def register(subparsers: Any) -> None:
     """Add ``config`` to the commands."""
     command.register(subparsers, Settings)
@@ -24,4 +20,4 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: The settings cannot be loaded.
     """
-    return command.run(args, Settings, os.environ, ALSO_KNOWN)
+    return command.run(args, Settings, os.environ)

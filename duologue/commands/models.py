@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 from duologue.artifacts import command
-from duologue.commands.config import ALSO_KNOWN
 from duologue.config import load
 from duologue.settings import Settings
 
@@ -23,4 +22,4 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: The environment has a setting that cannot be used.
     """
-    return command.run(args, load(Settings, environ=os.environ, also_known=ALSO_KNOWN).settings.artifacts)
+    return command.run(args, load(Settings, environ=os.environ).settings.artifacts)
