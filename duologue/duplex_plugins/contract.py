@@ -204,6 +204,8 @@ class Interrupted:
     """The response is over: interrupted, cancelled or failed by the session.
 
     Its stages are cancelled already. ``heard`` is the text that was heard, as far as is known.
+    Comes again, also for a response that the plugin has ended itself, when that changes: its
+    playback was cut, or the client knows better.
     """
 
     response_id: str

@@ -107,7 +107,15 @@ class Dialogue:
             self.stop(active, "cancelled", TURN_DETECTED, now)
         for item_id, heard in self._speaking.silence(now):
             if item_id in self._history:
-                self._cut(self._history.get(item_id), heard)
+                entry = self._history.get(item_id)
+                self._cut(entry, heard)
+                self.heard_changed(entry, now)
+
+    def heard_changed(self, entry: Entry, now: float) -> None:
+        """Tell the plugin that of an answer which is over, another part was heard."""
+        spoken = entry.spoken
+        if spoken is not None and self._speaking.get(spoken.response_id) is None:
+            self.tell(Interrupted(spoken.response_id, spoken.heard_text()), now)
 
     def stop(self, response: Response, status: str, reason: str, now: float) -> None:
         """End a response before it is all said, cancel its work, and tell the plugin."""

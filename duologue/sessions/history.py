@@ -32,6 +32,7 @@ ROOT = "root"
 class Spoken:
     """The assistant's speech in an item: its whole text, and how text and samples correspond."""
 
+    response_id: str = ""
     text: str = ""
     marks: list[SpeechMark] = field(default_factory=list)
     samples: int = 0

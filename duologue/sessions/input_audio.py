@@ -28,11 +28,17 @@ class InputAudio:
         self.rate_hz = rate_hz
         self.retain = retain
         self.next_sample = 0
+        self.dropped_bytes = 0
+        """Bytes of split samples that were never completed."""
         self._capacity_bytes = ms_to_samples(capacity_ms, rate_hz) * SAMPLE_BYTES
         self._start_sample = 0
         self._pcm = bytearray()
+        self._read_as(audio_format)
+
+    def _read_as(self, audio_format: AudioFormat) -> None:
         self._format = audio_format
-        self._decoder = InputDecoder(audio_format, rate_hz)
+        self._decoder = InputDecoder(audio_format, self.rate_hz)
+        self._wire_bytes = self._decoded_samples = 0
 
     @property
     def start_sample(self) -> int:
@@ -50,15 +56,17 @@ class InputAudio:
         return len(self._pcm)
 
     @property
-    def dropped_bytes(self) -> int:
-        """Bytes of split samples that were never completed."""
-        return self._decoder.dropped_bytes
+    def pending_samples(self) -> int:
+        """What came in and is not decoded yet: the resampler keeps back about 3 ms."""
+        wire_samples = self._wire_bytes // format_sample_bytes(self._format)
+        due = wire_samples * self.rate_hz // format_rate_hz(self._format)
+        return due - self._decoded_samples
 
     def set_format(self, audio_format: AudioFormat) -> None:
         """Read what comes from now on in another format."""
         if audio_format != self._format:
-            self._format = audio_format
-            self._decoder = InputDecoder(audio_format, self.rate_hz)
+            self.end_utterance()
+            self._read_as(audio_format)
 
     def append(self, wire: bytes) -> AudioFrame | None:
         """Take audio in the negotiated format; returns it as a frame, if it makes a sample.
@@ -79,9 +87,11 @@ class InputAudio:
                     param="audio",
                 )
         pcm = self._decoder.decode(wire)
+        self._wire_bytes += len(wire)
         if not pcm:
             return None
         frame = AudioFrame(pcm, self.rate_hz, self.next_sample)
+        self._decoded_samples += frame.samples
         self.next_sample = frame.end_sample
         if self.retain:
             self._pcm += pcm
@@ -106,4 +116,4 @@ class InputAudio:
 
     def end_utterance(self) -> None:
         """Forget half a sample, so that it cannot shift what comes next."""
-        self._decoder.drop_dangling()
+        self.dropped_bytes += self._decoder.drop_dangling()

@@ -216,7 +216,8 @@ class Listening:
         start = max(self.audio.start_sample, self._taken_until)
         if self.turn is not None:
             start = self.turn.start_sample
-        held_ms = samples_to_ms(self.audio.next_sample - start, self._rate_hz)
+        held = self.audio.next_sample - start + self.audio.pending_samples
+        held_ms = samples_to_ms(held, self._rate_hz)
         if held_ms < MIN_COMMIT_MS:
             raise ProtocolError(
                 f"the buffer holds {held_ms} ms of audio, "

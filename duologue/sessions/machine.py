@@ -270,6 +270,7 @@ class SessionMachine:
                 self.speaking.emit(self._conversation.retrieve(command))
             case TruncateItem():
                 self.speaking.emit(self._conversation.truncate(command, now))
+                self._dialogue.heard_changed(self.history.get(command.item_id), now)
             case DeleteItem():
                 self.speaking.emit(self._conversation.delete(command))
             case CreateResponse(response=params):

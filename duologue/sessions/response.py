@@ -68,12 +68,15 @@ class Response:
     encoder: OutputEncoder
     item_id: str = ""
     state: ResponseState = ResponseState.CREATED
-    spoken: Spoken = field(default_factory=Spoken)
+    spoken: Spoken = field(init=False)
     delivered_text: list[str] = field(default_factory=list)
     sent_speech: bool = False
     status: str = "completed"
     reason: str = ""
     usage: TokenUsage | None = None
+
+    def __post_init__(self) -> None:
+        self.spoken = Spoken(self.id)
 
     @property
     def audio(self) -> bool:

@@ -63,7 +63,7 @@ class EchoPlugin:
                 return (BeginResponse(),)
             case ResponseRequested(response_id=response_id):
                 state.response_id = response_id
-            case Interrupted():
+            case Interrupted(response_id=response_id) if response_id == state.response_id:
                 state.response_id = None
             case _:
                 pass

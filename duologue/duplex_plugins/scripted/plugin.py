@@ -83,7 +83,7 @@ class ScriptedPlugin:
                 return [EndResponse(_over(state))]
             case StageFailed(code=code) if state.response_id:
                 return [EndResponse(_over(state), ResponseOutcome.FAILED, code)]
-            case Interrupted():
+            case Interrupted(response_id=response_id) if response_id == state.response_id:
                 state.response_id = None
                 return []
             case _:
