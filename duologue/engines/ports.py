@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import msgspec
+
 from duologue.core.fence import Fence
 from duologue.engines.payloads import Payload
 
@@ -58,9 +60,11 @@ class Request:
     deadline_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One payload from the last stage of a request's pipeline."""
+class Output(msgspec.Struct, frozen=True, gc=False):
+    """One payload from the last stage of a request's pipeline.
+
+    A struct, not a dataclass: one is made for every token and frame, at a tenth of the cost.
+    """
 
     request_id: str
     fence: Fence
