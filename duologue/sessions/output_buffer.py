@@ -34,7 +34,8 @@ class OutputLimits:
 
     Args:
         audio_ms: Speech of one response.
-        held_bytes: Everything together.
+        held_bytes: Everything together. Speech leaves room for as many events as may wait, so
+            that it cannot crowd them out.
         events: Events together. The end of a response always fits: only open ones have one.
     """
 
@@ -83,6 +84,7 @@ _Entry = Event | _SpeechRun
 class _ResponseQueue:
     entries: deque[_Entry] = field(default_factory=deque)
     speech_bytes: int = 0
+    complete: bool = False
 
 
 class OutputBuffer:
@@ -139,7 +141,7 @@ class OutputBuffer:
             raise OutputOverflow(
                 f"{held_ms} ms of speech would wait, the limit is {self._limits.audio_ms} ms"
             )
-        self._check_bytes(len(pcm))
+        self._check_bytes(len(pcm), reserved=self._room_for_events())
         entries = queue.entries
         if entries and isinstance(entries[-1], _SpeechRun):
             entries[-1].append(pcm)
@@ -151,11 +153,14 @@ class OutputBuffer:
         self._speech_bytes += len(pcm)
         self.held_bytes += len(pcm)
 
-    def speech_ms(self, response_id: str) -> int:
+    def complete(self, response_id: str) -> None:
+        """No more speech of a response comes: the rest of it waits for nothing to be merged."""
+        self._responses[response_id].complete = True
+
+    def speech_samples(self, response_id: str) -> int:
         """Speech of a response that waits."""
         queue = self._responses.get(response_id)
-        samples = 0 if queue is None else queue.speech_bytes // SAMPLE_BYTES
-        return samples_to_ms(samples, self._rate_hz)
+        return 0 if queue is None else queue.speech_bytes // SAMPLE_BYTES
 
     def is_empty(self, response_id: str) -> bool:
         """Tell whether nothing of a response waits."""
@@ -201,12 +206,6 @@ class OutputBuffer:
                 )
                 self._control.append(entry)
 
-    def clear_all(self) -> None:
-        """Drop everything: nobody will read it."""
-        self._control.clear()
-        self._responses.clear()
-        self.held_bytes = self.held_events = self._speech_bytes = 0
-
     def take_event(self) -> Event | None:
         """Remove the next event that waits for no speech."""
         if self._control:
@@ -231,7 +230,8 @@ class OutputBuffer:
             run = queue.entries[0]
             if not isinstance(run, _SpeechRun):
                 continue
-            if run.size < min_samples * SAMPLE_BYTES and len(queue.entries) == 1:
+            grows = len(queue.entries) == 1 and not queue.complete
+            if grows and run.size < min_samples * SAMPLE_BYTES:
                 continue
             pcm = run.take(max_samples * SAMPLE_BYTES)
             if not run.size:
@@ -258,23 +258,32 @@ class OutputBuffer:
     def _admit(self, event: Event, *, always: bool) -> bool:
         size = _booked(event)
         if not always:
-            if self.held_events >= self._limits.events:
+            try:
+                self._check_events()
+                self._check_bytes(size)
+            except OutputOverflow:
                 if event.delivery is Delivery.DROPPABLE:
                     self.dropped_events += 1
                     return False
-                raise OutputOverflow(
-                    f"{self.held_events} events wait, the limit is {self._limits.events}"
-                )
-            self._check_bytes(size)
+                raise
         self.held_bytes += size
         self.held_events += 1
         return True
 
-    def _check_bytes(self, size: int) -> None:
-        if self.held_bytes + size > self._limits.held_bytes:
+    def _check_events(self) -> None:
+        if self.held_events >= self._limits.events:
             raise OutputOverflow(
-                f"{self.held_bytes + size} bytes would wait, the limit is {self._limits.held_bytes}"
+                f"{self.held_events} events wait, the limit is {self._limits.events}"
             )
+
+    def _room_for_events(self) -> int:
+        to_come = max(0, self._limits.events - self.held_events)
+        return min(to_come * EVENT_BYTES, self._limits.held_bytes // 2)
+
+    def _check_bytes(self, size: int, reserved: int = 0) -> None:
+        limit = self._limits.held_bytes - reserved
+        if self.held_bytes + size > limit:
+            raise OutputOverflow(f"{self.held_bytes + size} bytes would wait, the limit is {limit}")
 
     def _release(self, event: Event) -> None:
         self.held_bytes -= _booked(event)

@@ -75,6 +75,8 @@ class Speaking:
         self._conversation_id = new_id("conv")
         self._responses: dict[str, Response] = {}
         self._paced_until: float | None = None
+        self._merging = False
+        """What waits for playback is a piece that is too short, not one that is too early."""
         self._set_pace(pace)
 
     def _set_pace(self, pace: Pace) -> None:
@@ -149,6 +151,8 @@ class Speaking:
         if pcm:
             self.buffer.put_speech(response.id, pcm)
             response.spoken.samples += len(pcm) // SAMPLE_BYTES
+            if self._merging and self.buffer.speech_samples(response.id) >= self._merge_samples:
+                self._paced_until = None
 
     def generated(
         self, response: Response, status: str, reason: str, usage: TokenUsage | None
@@ -157,6 +161,9 @@ class Speaking:
         response.ended_with(status, reason)
         response.usage = usage
         response.advance(ResponseInput.GENERATED)
+        self.buffer.complete(response.id)
+        if self._merging:
+            self._paced_until = None
         self._end_if_delivered(response)
 
     def stop(self, response: Response, status: str, reason: str, now: float) -> int:
@@ -246,12 +253,14 @@ class Speaking:
             if headroom < allowed and lead_s > self._dry_s:
                 if self.buffer.has_speech():
                     self._paced_until = now + (allowed - headroom) / self.rate_hz
+                    self._merging = False
                 return None
         minimum = 0 if lead_s <= self._dry_s else self._merge_samples
         speech = self.buffer.take_speech(allowed, minimum)
         if speech is None and self.buffer.has_speech():
             # A short piece waits to be merged, at most until the person would run dry.
             self._paced_until = now + lead_s - self._dry_s
+            self._merging = True
         return speech
 
     def _deliver_speech(self, speech: Speech, now: float) -> Event:
