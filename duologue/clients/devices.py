@@ -14,12 +14,17 @@ class DevicePort(Protocol):
     """A call, as a device sees it.
 
     Concurrency:
-        Belongs to the event loop; neither method waits.
+        Belongs to the event loop; no method waits.
     """
 
     @property
     def rate_hz(self) -> int:
         """Rate of the samples in both directions."""
+        ...
+
+    @property
+    def has_speech(self) -> bool:
+        """There is something to play; until then it is silence."""
         ...
 
     def send_audio(self, pcm: bytes) -> None:

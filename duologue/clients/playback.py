@@ -238,7 +238,7 @@ class ClockSpeaker:
         playback = self._playback
         if self.played_until is None:
             self.played_until = now
-        due = int(max(0.0, now - self.played_until) * playback.rate_hz)
+        due = int(max(0.0, now - self.played_until) * playback.rate_hz + _ROUNDING)
         playable = min(due, playback.waiting_samples)
         taken = playback.take(playable) if playable else _NOTHING
         if due > playable:
@@ -254,5 +254,8 @@ class ClockSpeaker:
         since = now if self.played_until is None else self.played_until
         return since + self._playback.waiting_samples / self._playback.rate_hz
 
+
+_ROUNDING = 1e-3
+"""Of a sample: seconds as floats fall short of whole samples by less."""
 
 _NOTHING = Taken(b"", ())

@@ -155,8 +155,8 @@ def status_error(response: Response, url: str) -> DuologueError:
         case 429 | 503:
             wait_s = _retry_after_s(response.headers)
             return CapacityError(
-                f"the server takes no call now: {said or f'HTTP {status}'}. "
-                f"Try again in {wait_s:g} s.",
+                f"the server takes no call now: {said or f'HTTP {status}'} "
+                f"(wait {wait_s:g} s, then call again)",
                 retry_after_s=wait_s,
             )
         case 404:
