@@ -103,10 +103,13 @@ class Conversation:
                 code=ErrorCode.INVALID_VALUE,
                 param="content_index",
             )
-        entry.spoken.cut_sample = self._playback.truncate(
-            command.item_id, command.audio_end_ms, now
-        )
-        entry.interrupted = True
+        heard = self._playback.truncate(command.item_id, command.audio_end_ms, now)
+        if heard is None and entry.item.status == "in_progress":
+            heard = 0
+        # Else it was said so long ago that its positions are forgotten: it stays as it is.
+        if heard is not None:
+            entry.spoken.cut_sample = heard
+            entry.interrupted = True
         return ItemTruncated(
             item_id=command.item_id, content_index=0, audio_end_ms=command.audio_end_ms
         )

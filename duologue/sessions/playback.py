@@ -43,11 +43,6 @@ class PlaybackLedger:
         """Seconds of sent audio that the person has not heard yet, by our estimate."""
         return max(0.0, self._busy_until - now)
 
-    @property
-    def busy_until(self) -> float:
-        """When everything sent so far will have been heard; minus infinity before any audio."""
-        return self._busy_until
-
     def on_sent(self, item_id: str, samples: int, now: float) -> None:
         """Book audio that was handed to the transport."""
         item = self._items.get(item_id)
@@ -69,26 +64,28 @@ class PlaybackLedger:
     def interrupt(self, item_id: str, now: float) -> int:
         """Stop playback now and return how much of the item was heard; provisional."""
         item = self._items.get(item_id)
-        self._busy_until = min(self._busy_until, now)
         if item is None:
             return 0
         item.server_cut = self._estimate(item, now)
-        item.played_by = min(item.played_by, now)
+        self._silence(item, now)
         return self.heard_samples(item_id, now)
 
     def playing(self, now: float) -> list[str]:
         """Items of which, by our estimate, something sent is still to be heard."""
         return [item_id for item_id, item in self._items.items() if item.played_by > now]
 
-    def truncate(self, item_id: str, audio_end_ms: int, now: float) -> int:
-        """Cut an item where the client stopped playing it; never beyond what was sent."""
+    def truncate(self, item_id: str, audio_end_ms: int, now: float) -> int | None:
+        """Cut an item where the client stopped playing it; never beyond what was sent.
+
+        Returns:
+            How much was heard; ``None`` for an item that nothing was sent of, or not lately.
+        """
         item = self._items.get(item_id)
         if item is None:
-            return 0
+            return None
         cut = min(ms_to_samples(audio_end_ms, self._rate_hz), item.sent)
         item.client_cut = cut if item.client_cut is None else min(cut, item.client_cut)
-        if item.played_by >= self._busy_until:
-            self._busy_until = min(self._busy_until, now)
+        self._silence(item, now)
         return item.client_cut
 
     def heard_samples(self, item_id: str, now: float) -> int:
@@ -102,10 +99,10 @@ class PlaybackLedger:
             return item.server_cut
         return self._estimate(item, now)
 
-    def sent_samples(self, item_id: str) -> int:
-        """How much of an item was handed to the transport."""
-        item = self._items.get(item_id)
-        return 0 if item is None else item.sent
+    def _silence(self, item: _Item, now: float) -> None:
+        """Nothing more of an item is heard; other items go on."""
+        item.played_by = min(item.played_by, now)
+        self._busy_until = max(other.played_by for other in self._items.values())
 
     def _estimate(self, item: _Item, now: float) -> int:
         if item.acknowledged is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from duologue.codecs.encoder import OutputEncoder
-from duologue.core.audio import SAMPLE_BYTES, ms_to_samples, samples_to_ms
+from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.ids import IdMaker
 from duologue.engines.payloads import SpeechMark, TokenUsage
 from duologue.protocol.events import Event
@@ -302,10 +302,11 @@ class Speaking:
 
     def is_audible(self, now: float) -> bool:
         """Tell whether the person has heard something of what is being said."""
-        response = self.active
-        if response is not None and response.item_id:
-            return self.playback.heard_samples(response.item_id, now) > 0
-        return self.playback.lead_s(now) > 0
+        playback, response = self.playback, self.active
+        if response is not None and playback.heard_samples(response.item_id, now) > 0:
+            return True
+        # An answer that is all sent may still be playing while the next one begins.
+        return any(playback.heard_samples(item_id, now) > 0 for item_id in playback.playing(now))
 
     def silence(self, now: float) -> list[tuple[str, int]]:
         """Stop the playback of responses that have ended; returns items and heard samples."""
@@ -314,7 +315,3 @@ class Speaking:
             (item_id, self.playback.interrupt(item_id, now))
             for item_id in self.playback.playing(now)
         ]
-
-    def heard_ms(self, item_id: str, now: float) -> int:
-        """How much of an item was heard, in whole milliseconds."""
-        return samples_to_ms(self.playback.heard_samples(item_id, now), self.rate_hz)
