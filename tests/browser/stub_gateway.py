@@ -109,7 +109,9 @@ class StubCall:
     turn_detection: Sequence[str]
     transport: asyncio.Transport | None = None
     received: list[Pcm] = field(default_factory=list)
-    session: dict[str, Any] = field(default_factory=dict)
+    session: dict[str, Any] = field(
+        default_factory=lambda: {"audio": {"input": {"turn_detection": SERVER_VAD}}}
+    )
     counter: int = 0
     turns: int = 0
     heard_ms: float = 0
