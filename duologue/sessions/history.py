@@ -27,15 +27,25 @@ from duologue.protocol.items import (
 ROOT = "root"
 """The ``previous_item_id`` that means the front."""
 
+MAX_CHARS_PER_S = 25
+"""Nobody speaks faster, so text that is ahead of its audio is told from text that was spoken."""
+
 
 @dataclass(slots=True)
 class Spoken:
-    """The assistant's speech in an item: its whole text, and how text and samples correspond."""
+    """The assistant's speech in an item: its text so far, and how text and samples correspond.
 
-    response_id: str = ""
+    Args:
+        complete: The last sample is the end of the text; else text may be ahead of its audio.
+        cut_sample: Where the person stopped hearing it; ``None``: nowhere.
+    """
+
+    response_id: str
+    rate_hz: int
     text: str = ""
     marks: list[SpeechMark] = field(default_factory=list)
     samples: int = 0
+    complete: bool = False
     cut_sample: int | None = None
 
     def heard_text(self) -> str:
@@ -45,7 +55,8 @@ class Spoken:
     def text_until(self, sample: int) -> str:
         """Return the words that had been spoken to their end at ``sample``.
 
-        Between two marks the position is interpolated and rounded down to a whole word.
+        Between two marks the position is interpolated and rounded down to a whole word, and so
+        it is after the last one, as far as anybody can have spoken by then.
         """
         start_text, start_sample = 0, 0
         for mark in self.marks:
@@ -53,10 +64,15 @@ class Spoken:
                 share = (sample - start_sample) / (mark.sample - start_sample)
                 return self._whole_words(start_text, mark.text_end, share)
             start_text, start_sample = mark.text_end, mark.sample
-        if start_sample < sample < self.samples:
-            share = (sample - start_sample) / (self.samples - start_sample)
-            return self._whole_words(start_text, len(self.text), share)
-        return self.text[:start_text] if sample < self.samples else self.text
+        if self.complete and sample >= self.samples:
+            return self.text
+        rest = self.samples - start_sample
+        if sample <= start_sample or rest <= 0:
+            return self.text[:start_text]
+        end = len(self.text)
+        if not self.complete:
+            end = min(end, start_text + rest * MAX_CHARS_PER_S // self.rate_hz)
+        return self._whole_words(start_text, end, min(1.0, (sample - start_sample) / rest))
 
     def _whole_words(self, start: int, end: int, share: float) -> str:
         reached = start + int((end - start) * share)
@@ -66,7 +82,7 @@ class Spoken:
         return self.text[: last_space if last_space > start else start].rstrip()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Entry:
     """One item of the conversation, and what the wire does not show of it."""
 
@@ -178,13 +194,9 @@ class History:
             )
             entry.item = msgspec.structs.replace(entry.item, content=content)
 
-    def view(self, ids: frozenset[str] | None = None) -> tuple[ItemView, ...]:
-        """Return the conversation as a prompt should have it.
-
-        Args:
-            ids: Only these items; ``None`` for all.
-        """
-        views = (view_of(entry) for entry in self._entries if ids is None or entry.item.id in ids)
+    def view(self) -> tuple[ItemView, ...]:
+        """Return the conversation as a prompt should have it."""
+        views = (view_of(entry) for entry in self._entries)
         return tuple(view for view in views if view is not None)
 
 

@@ -76,7 +76,7 @@ class Response:
     usage: TokenUsage | None = None
 
     def __post_init__(self) -> None:
-        self.spoken = Spoken(self.id)
+        self.spoken = Spoken(self.id, self.encoder.from_hz)
 
     @property
     def audio(self) -> bool:

@@ -160,6 +160,11 @@ class Speaking:
         """Everything of a response is said; it ends when all of it is sent."""
         response.ended_with(status, reason)
         response.usage = usage
+        if status == "failed":
+            # Text may have been ahead of the audio that now never comes.
+            response.spoken.cut_sample = response.spoken.samples
+        else:
+            response.spoken.complete = True
         response.advance(ResponseInput.GENERATED)
         self.buffer.complete(response.id)
         if self._merging:
