@@ -20,6 +20,9 @@ from duologue.protocol.events import (
 )
 from duologue.sessions.transcription import TranscriptReady
 
+REMEMBERED_ITEMS = 64
+"""Turns that wait for their last transcript; one that was abandoned waits for ever."""
+
 
 class TranscriptWire:
     """Remembers, per item, what was sent as deltas."""
@@ -34,6 +37,8 @@ class TranscriptWire:
         if ready.kind is not TranscriptKind.FINAL:
             if len(ready.stable) > len(sent) and ready.stable.startswith(sent):
                 self._sent[ready.item_id] = ready.stable
+                if len(self._sent) > REMEMBERED_ITEMS:
+                    del self._sent[next(iter(self._sent))]
                 yield TranscriptionDelta(item_id=ready.item_id, delta=ready.stable[len(sent) :])
             return
         self._sent.pop(ready.item_id, None)
@@ -55,7 +60,3 @@ class TranscriptWire:
                 type=row.type, code=ErrorCode.STAGE_FAILED, message=row.public_text
             ),
         )
-
-    def forget(self, item_id: str) -> None:
-        """The turn is none after all."""
-        self._sent.pop(item_id, None)
