@@ -7,6 +7,7 @@ what is asked or answered.
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ _LONGEST_COMPLAINT_CHARS = 300
 _LONGEST_LINE_BYTES = 1024 * 1024
 _CODES = {401: "upstream_denied", 403: "upstream_denied", 404: "upstream_not_found"}
 _BUSY = "upstream_busy"
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +86,19 @@ class HttpPost:
         self._body = body
         self._content_type = content_type
         self._connection: HTTPConnection | None = None
+        # The connection forgets its socket once the server has said that it will close it.
+        self._socket: socket.socket | None = None
         self._aborted = False
 
     def abort(self) -> None:
         """Close the connection; the reader sees the end of the answer."""
         self._aborted = True
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
+        if self._socket is not None:
             with suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                # Closed without a farewell, so that a server whose answer is stuck on its way
+                # learns of it too.
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def chunks(self) -> Iterator[bytes]:
         """Send the request; yield the answer's bytes as they come.
@@ -135,11 +141,12 @@ class HttpPost:
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         assert parts.hostname is not None
         connection = kind(parts.hostname, parts.port, timeout=upstream.connect_timeout_s)
-        connection.connect()
         self._connection = connection
+        connection.connect()
+        self._socket = connection.sock
         if self._aborted:
             raise ConnectionAbortedError("no longer wanted")
-        connection.sock.settimeout(upstream.silence_timeout_s)
+        self._socket.settimeout(upstream.silence_timeout_s)
         headers = {"Content-Type": self._content_type, "Accept": "*/*"}
         if upstream.api_key:
             headers["Authorization"] = f"Bearer {upstream.api_key}"

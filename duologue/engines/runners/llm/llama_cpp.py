@@ -1,15 +1,14 @@
 """Language models in GGUF files, run by llama.cpp in this process (package ``xllamacpp``).
 
 Several jobs are decoded together; each conversation keeps a slot, whose cache then needs to read
-only what is new. A thread per slot follows its answer token by token and can stop it at any token,
-also while the prompt is still being read. This module must not know what the text is for.
+only what is new. A thread per answer follows it token by token and can stop it at any token, also
+while the prompt is still being read. This module must not know what the text is for.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import queue
 import shutil
 import signal
 import tempfile
@@ -84,23 +83,13 @@ class LlamaCppRunner:
         self._wake = wake
         self._slots = [Slot(index) for index in range(settings.slots)]
         self._uses = 0
-        # A slot's thread has at most the task that it stops and the one that comes next.
-        self._tasks: list[queue.Queue[_Task]] = [queue.Queue(maxsize=16) for _ in self._slots]
-        for index in range(settings.slots):
-            threading.Thread(
-                target=self._serve, args=(self._tasks[index],), name=f"slot {index}", daemon=True
-            ).start()
+        self._turns = [threading.Lock() for _ in self._slots]
 
     def warm_up(self) -> None:
         """Read and write a few tokens in every slot."""
-        feeds = []
         for slot in self._slots:
-            feed = Feed(lambda: None, capacity=64)
-            self._tasks[slot.index].put(_Task(_WARM_UP, slot, feed))
-            feeds.append(feed)
-        for tasks in self._tasks:
-            tasks.join()
-        for feed in feeds:
+            feed = Feed(lambda: None, capacity=_WARM_UP.max_tokens + 64)
+            self._run(_Task(_WARM_UP, slot, feed))
             error = feed.take().error
             if error is not None:
                 raise error
@@ -149,22 +138,22 @@ class LlamaCppRunner:
         slot.busy = True
         # What it will have read, at most; a cancelled task may leave less.
         slot.cached = request.messages
-        job.state = _Task(request, slot, Feed(self._wake, capacity=request.max_tokens + 64))
-        self._tasks[slot.index].put(job.state)
+        task = _Task(request, slot, Feed(self._wake, capacity=request.max_tokens + 64))
+        job.state = task
+        threading.Thread(target=self._run, args=(task,), name="answer", daemon=True).start()
         return Step()
 
-    def _serve(self, tasks: queue.Queue[_Task]) -> None:
-        while True:
-            task = tasks.get()
-            try:
+    def _run(self, task: _Task) -> None:
+        """See to one task, in a thread of its own."""
+        try:
+            # The one before may need a moment more to stop.
+            with self._turns[task.slot.index]:
                 if not task.feed.stopped:
                     self._write(task)
-            finally:
-                task.feed.end(EngineError("the language model broke off"))
-                tasks.task_done()
+        finally:
+            task.feed.end(EngineError("the language model broke off"))
 
     def _write(self, task: _Task) -> None:
-        """Run a task to its end, in its slot's thread."""
         only_read = task.request.max_tokens == 0
 
         def on_piece(raw: Any) -> bool:

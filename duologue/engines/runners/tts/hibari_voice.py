@@ -124,7 +124,10 @@ class HibariVoice:
         index = 0
         for char in f"{phonemes} ":
             if char == " ":
-                ends.append(int(unit_ends[index]) * _SAMPLES_PER_UNIT - begin)
+                boundary = int(unit_ends[index]) * _SAMPLES_PER_UNIT
+                # The model counts a pause as part of the sound before it.
+                last = int(np.searchsorted(audible, boundary)) - 1
+                ends.append((int(audible[last]) if last >= 0 else boundary) - begin)
             index += char in vocabulary
         length = finish - begin
         return _faded(sound[begin:finish]), [min(max(end, 0), length) for end in ends]

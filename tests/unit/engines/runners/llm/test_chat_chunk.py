@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from duologue.core.errors import EngineError
+from duologue.engines.payloads import ChatMessage, ChatRequest, TokenUsage
+from duologue.engines.runners.llm.chat_chunk import (
+    CONTEXT_EXCEEDED,
+    chat_body,
+    chunk_from,
+    parse_chunk,
+)
+
+
+def test_text_is_read_and_all_else_ignored() -> None:
+    chunk = parse_chunk(
+        b'{"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":"Hi"}}],"new":1}'
+    )
+    assert chunk.text == "Hi"
+    assert chunk.token_usage() is None
+    assert chunk.failure("it") is None
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"choices":[]}',
+        b'{"choices":[{"delta":{}}]}',
+        b'{"choices":[{"delta":{"content":null}}]}',
+        b'{"choices":[{"finish_reason":"stop"}]}',
+    ],
+)
+def test_a_piece_without_text_is_no_fault(raw: bytes) -> None:
+    assert parse_chunk(raw).text == ""
+
+
+def test_usage_names_what_came_from_the_cache() -> None:
+    raw = {
+        "choices": [],
+        "usage": {
+            "prompt_tokens": 20,
+            "completion_tokens": 5,
+            "prompt_tokens_details": {"cached_tokens": 12},
+        },
+    }
+    assert chunk_from(raw).token_usage() == TokenUsage(20, 5, 12)
+    raw["usage"].pop("prompt_tokens_details")
+    assert chunk_from(raw).token_usage() == TokenUsage(20, 5, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (
+            {"type": "exceed_context_size_error", "message": "too long", "code": 400},
+            CONTEXT_EXCEEDED,
+        ),
+        ({"code": "context_length_exceeded", "message": "too long"}, CONTEXT_EXCEEDED),
+        ({"message": "too long"}, "stage_failed"),
+        ("too long", "stage_failed"),
+    ],
+)
+def test_a_servers_complaint_becomes_an_error(error: object, code: str) -> None:
+    failure = chunk_from({"error": error}).failure("the server")
+    assert failure is not None
+    assert failure.code == code
+    assert failure.message == "the server: too long"
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b'{"choices":5}', b"{"])
+def test_what_cannot_be_read_is_an_engine_error(raw: bytes) -> None:
+    with pytest.raises(EngineError, match="cannot be read"):
+        parse_chunk(raw)
+
+
+def test_a_library_that_changes_its_shape_is_an_engine_error() -> None:
+    with pytest.raises(EngineError, match="cannot be read"):
+        chunk_from({"choices": "none"})
+
+
+def test_a_greedy_request_asks_for_no_luck() -> None:
+    request = ChatRequest((ChatMessage("user", "Hi"),), max_tokens=9, seed=4)
+    body = msgspec.to_builtins(chat_body(request))
+    assert body == {
+        "messages": [{"role": "user", "content": "Hi"}],
+        "max_tokens": 9,
+        "temperature": 0.0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_a_seed_goes_along_where_luck_plays_a_part() -> None:
+    request = ChatRequest((ChatMessage("user", "Hi"),), max_tokens=9, temperature=0.5, seed=4)
+    assert chat_body(request).seed == 4
