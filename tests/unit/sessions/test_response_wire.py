@@ -1,0 +1,180 @@
+"""How a response looks on the wire."""
+
+from __future__ import annotations
+
+import pytest
+
+from duologue.codecs.encoder import OutputEncoder
+from duologue.engines.payloads import TokenUsage
+from duologue.protocol.audio_formats import PcmuFormat
+from duologue.protocol.commands import ResponseParams
+from duologue.protocol.errors import ERROR_TABLE, ErrorCode
+from duologue.protocol.events import Event, ItemAdded, ItemDone, RateLimitsUpdated
+from duologue.protocol.items import MessageItem, OutputAudio, OutputText
+from duologue.protocol.json_codec import decode_event, encode_event
+from duologue.protocol.response_config import response_config
+from duologue.protocol.response_events import (
+    AudioDelta,
+    AudioDone,
+    AudioPart,
+    AudioTranscriptDelta,
+    AudioTranscriptDone,
+    ContentPartAdded,
+    ContentPartDone,
+    OutputItemAdded,
+    OutputItemDone,
+    ResponseDone,
+    TextDelta,
+    TextDone,
+    TextPart,
+)
+from duologue.protocol.response_resource import StatusDetails
+from duologue.protocol.session_config import SessionConfig
+from duologue.sessions.response import Response
+from duologue.sessions.response_wire import (
+    audio_delta,
+    closing_events,
+    finished_item,
+    opening_events,
+    resource,
+    text_delta,
+)
+
+
+def make_response(params: ResponseParams | None = None, status: str = "completed") -> Response:
+    config = response_config(SessionConfig(output_format=PcmuFormat()), params or ResponseParams())
+    response = Response("resp_1", config, 0.0, OutputEncoder(24000, PcmuFormat()))
+    response.item_id = "item_1"
+    response.delivered_text = ["Hello ", "there."]
+    response.status = status
+    return response
+
+
+def written(status: str = "completed") -> Response:
+    return make_response(ResponseParams(output_modalities=("text",)), status)
+
+
+def out_of_band() -> Response:
+    return make_response(ResponseParams(conversation="none"))
+
+
+def close(response: Response) -> list[Event]:
+    return list(closing_events(response, "conv_1", "item_0"))
+
+
+def done(response: Response) -> ResponseDone:
+    (event,) = [event for event in close(response) if isinstance(event, ResponseDone)]
+    return event
+
+
+def test_a_spoken_answer_opens_and_closes_in_the_order_that_clients_need() -> None:
+    response = make_response()
+    opened, closed = list(opening_events(response, "item_0")), close(response)
+    assert [type(event) for event in opened] == [OutputItemAdded, ItemAdded, ContentPartAdded]
+    assert [type(event) for event in closed] == [
+        AudioDone,
+        AudioTranscriptDone,
+        ContentPartDone,
+        ItemDone,
+        OutputItemDone,
+        ResponseDone,
+        RateLimitsUpdated,
+    ]
+    empty = MessageItem(id="item_1", role="assistant", status="in_progress")
+    assert opened[1] == ItemAdded(previous_item_id="item_0", item=empty)
+    whole = finished_item(response)
+    assert closed[3] == ItemDone(previous_item_id="item_0", item=whole)
+    assert whole.content == (OutputAudio(transcript="Hello there."),)
+
+
+def test_a_written_answer_has_text_events_in_their_place() -> None:
+    response = written()
+    opened, closed = list(opening_events(response, None)), close(response)
+    assert isinstance(opened[2], ContentPartAdded)
+    assert opened[2].part == TextPart()
+    assert [type(event) for event in closed][:2] == [TextDone, ContentPartDone]
+    assert finished_item(response).content == (OutputText(text="Hello there."),)
+
+
+def test_an_answer_out_of_band_adds_no_item_to_the_conversation() -> None:
+    response = out_of_band()
+    events = [*opening_events(response, "item_0"), *close(response)]
+    assert not any(isinstance(event, ItemAdded | ItemDone) for event in events)
+    assert done(response).response.conversation_id is None
+    assert done(make_response()).response.conversation_id == "conv_1"
+
+
+def test_an_answer_that_said_nothing_has_no_item() -> None:
+    response = make_response()
+    response.item_id = ""
+    assert [type(event) for event in close(response)] == [ResponseDone, RateLimitsUpdated]
+    assert done(response).response.output == ()
+
+
+def test_deltas_are_of_the_kind_of_the_answer() -> None:
+    assert isinstance(text_delta(make_response(), "x"), AudioTranscriptDelta)
+    assert isinstance(text_delta(written(), "x"), TextDelta)
+    delta = audio_delta(make_response(), b"\xff")
+    assert delta == AudioDelta(
+        response_id="resp_1", item_id="item_1", output_index=0, content_index=0, delta=b"\xff"
+    )
+    (part,) = [event.part for event in close(make_response()) if isinstance(event, ContentPartDone)]
+    assert part == AudioPart(transcript="Hello there.")
+
+
+def test_while_it_goes_on_a_response_shows_neither_output_nor_usage() -> None:
+    shown = resource(make_response(), "conv_1", "in_progress")
+    assert (shown.output, shown.usage, shown.status_details) == ((), None, None)
+    assert shown.audio.output.format == PcmuFormat()
+
+
+@pytest.mark.parametrize("status", ["cancelled", "failed", "incomplete"])
+def test_an_item_that_was_cut_is_incomplete(status: str) -> None:
+    assert finished_item(make_response(status=status)).status == "incomplete"
+    assert finished_item(make_response()).status == "completed"
+
+
+def test_a_completed_response_needs_no_reason() -> None:
+    assert done(make_response()).response.status_details is None
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [("cancelled", "turn_detected"), ("incomplete", "max_output_tokens")],
+)
+def test_a_response_that_ended_early_says_why(status: str, reason: str) -> None:
+    response = make_response(status=status)
+    response.reason = reason
+    assert done(response).response.status_details == StatusDetails(type=status, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("output_overflow", ErrorCode.OUTPUT_OVERFLOW),
+        ("runner_spilled_coffee", ErrorCode.STAGE_FAILED),
+    ],
+)
+def test_a_failed_response_says_in_public_words_what_happened(reason: str, code: ErrorCode) -> None:
+    response = make_response(status="failed")
+    response.reason = reason
+    details = done(response).response.status_details
+    assert details is not None
+    assert details.error is not None
+    assert (details.error.code, details.error.message) == (code, ERROR_TABLE[code].public_text)
+
+
+def test_tokens_are_reported_and_zero_where_nobody_counted() -> None:
+    response = make_response()
+    assert done(response).response.usage.total_tokens == 0  # type: ignore[union-attr]
+    response.usage = TokenUsage(30, 12, 20)
+    usage = done(response).response.usage
+    assert usage is not None
+    assert (usage.total_tokens, usage.input_tokens, usage.output_tokens) == (42, 30, 12)
+    assert usage.input_token_details.cached_tokens == 20
+
+
+@pytest.mark.parametrize("response", [make_response(), written(), out_of_band()])
+def test_every_event_survives_the_codec(response: Response) -> None:
+    for event in (*opening_events(response, None), *close(response)):
+        assert decode_event(encode_event(event, 1)) == (event, "event_1")
