@@ -68,6 +68,9 @@ class Page:
     errors: list[str] = field(default_factory=list)
     """Uncaught exceptions and what was logged as an error."""
 
+    offered_protocols: list[str] = field(default_factory=list)
+    """Subprotocols of the latest WebSocket handshake."""
+
     calls: int = 0
 
     async def call(
@@ -182,6 +185,9 @@ class Page:
                 event = json.loads(params["response"]["payloadData"])
                 sent = method == "Network.webSocketFrameSent"
                 self.wire.append(WireMessage(sent, params["timestamp"], event))
+            case "Network.webSocketWillSendHandshakeRequest":
+                headers = {k.lower(): v for k, v in params["request"]["headers"].items()}
+                self.offered_protocols = headers.get("sec-websocket-protocol", "").split(", ")
             case "Runtime.exceptionThrown":
                 details = params["exceptionDetails"]
                 self.errors.append(details.get("exception", {}).get("description", details["text"]))

@@ -50,7 +50,6 @@ class StubGateway:
     refusal: tuple[int, dict[str, Any], dict[str, str]] | None = None
     """Status, body and headers for the next calls, before the upgrade."""
 
-    protocols: list[str] = field(default_factory=list)
     calls: list[StubCall] = field(default_factory=list)
     runner: web.AppRunner | None = None
 
@@ -80,7 +79,6 @@ class StubGateway:
             return web.json_response(body, status=status, headers=headers)
         if request.headers.get("Upgrade", "").lower() != "websocket":
             return web.json_response({"error": {"message": "upgrade", "code": "x"}}, status=426)
-        self.protocols = request.headers.get("Sec-WebSocket-Protocol", "").split(", ")
         socket = web.WebSocketResponse(protocols=("realtime",), compress=False)
         await socket.prepare(request)
         number = len(self.calls) + 1

@@ -224,6 +224,20 @@ async def test_push_to_talk_sends_only_while_the_key_is_down(browse: Browse) -> 
         assert sent_s == pytest.approx(1.2, abs=0.25)  # with 0.2 s from before the key
 
 
+async def test_those_who_cannot_hold_a_button_press_it_twice(browse: Browse) -> None:
+    async with browse((tone(440, 60),), settings='{"turnTaking":"manual"}') as page:
+        await connect(page)
+        await page.evaluate("document.getElementById('talk').focus()")
+        for pressed in ("true", "false"):
+            await page.key("keyDown", "\r", "Enter")
+            await page.until(
+                f"document.getElementById('talk').getAttribute('aria-pressed') === '{pressed}'"
+            )
+            await page.evaluate("new Promise((resolve) => setTimeout(resolve, 300))")
+        kinds = [m.type for m in await page.messages() if m.sent]
+        assert kinds[-2:] == ["input_audio_buffer.commit", "response.create"]
+
+
 async def test_settings_change_the_session_in_mid_call(browse: Browse) -> None:
     async with browse((silence(60),)) as page:
         await connect(page)
@@ -262,4 +276,5 @@ async def test_hanging_up_ends_everything_and_calling_again_begins_anew(
         await page.click("#again")
         await page.until("document.body.dataset.phase === 'live'")
         await page.until(f"{LAST_ANSWER}?.dataset.state === 'speaking'", timeout_s=20)
+        assert "remembers nothing" in await page.text("#chat [data-speaker=note]")
         assert page.errors == []

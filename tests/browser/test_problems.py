@@ -79,6 +79,15 @@ async def test_an_insecure_address_is_answered_with_a_secure_one(
         assert f"http://localhost:{port}" in await problem(page, "insecure")
 
 
+async def test_a_page_whose_script_cannot_run_says_so_after_a_while(browse: Browse) -> None:
+    too_old = "delete Array.prototype.at; delete window.ResizeObserver"
+    visible = "getComputedStyle(document.getElementById('problem')).visibility === 'visible'"
+    async with browse(QUIET, scripts=(too_old,)) as page:
+        assert not await page.evaluate(visible)
+        await page.until(visible)
+        assert "did not start" in await problem(page, "not-started")
+
+
 async def test_an_old_browser_is_told_so(browse: Browse) -> None:
     async with browse(QUIET, scripts=("delete window.AudioWorkletNode",)) as page:
         assert "AudioWorkletNode" in await problem(page, "unsupported")
@@ -159,9 +168,7 @@ async def test_a_server_that_takes_turns_in_another_way_still_holds_the_call(
         assert update["session"]["audio"]["input"]["transcription"]["model"]
 
 
-async def test_the_key_goes_into_the_subprotocol_and_nowhere_else(
-    browse: Browse, gateway: StubGateway
-) -> None:
+async def test_the_key_goes_into_the_subprotocol_and_nowhere_else(browse: Browse) -> None:
     async with browse(QUIET) as page:
         await page.click("#open-settings")
         await page.evaluate(
@@ -173,5 +180,5 @@ async def test_the_key_goes_into_the_subprotocol_and_nowhere_else(
             })()"""
         )
         await connect(page)
-        assert gateway.protocols == ["realtime", "openai-insecure-api-key.ek_test"]
+        assert page.offered_protocols == ["realtime", "openai-insecure-api-key.ek_test"]
         assert "ek_test" not in await page.evaluate("JSON.stringify(localStorage)")

@@ -222,6 +222,9 @@ export class Call {
   /** @param {import("../wire/connection.js").RealtimeEvent} event */
   #receive(event) {
     if (event.type === "session.created") {
+      if (this.#hadCall) {
+        this.#parts.transcript.note("A new call: Duologue remembers nothing of the one before.");
+      }
       this.#hadCall = true;
       this.#hadInstructions = false;
       this.startedAt_ms = performance.now();

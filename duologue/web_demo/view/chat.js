@@ -8,7 +8,7 @@
 
 /** Nearer to the end than this, the list follows the conversation. */
 const FOLLOW_PX = 80;
-const NAMES = { you: "You", duologue: "Duologue", note: "" };
+const NAMES = { you: "You", duologue: "Duologue" };
 
 export class Chat {
   #list;
@@ -40,6 +40,7 @@ export class Chat {
     transcript.onRemove = (id) => {
       this.#rows.get(id)?.remove();
       this.#rows.delete(id);
+      this.#announced.delete(id);
     };
   }
 
@@ -98,7 +99,8 @@ export class Chat {
     this.#announced.add(entry.id);
     const line = document.createElement("p");
     const heard = entry.text.slice(0, entry.heardCharacters);
-    if (entry.state === "cut") line.textContent = `Duologue, interrupted: ${heard}`;
+    if (entry.speaker === "note") line.textContent = entry.text;
+    else if (entry.state === "cut") line.textContent = `Duologue, interrupted: ${heard}`;
     else line.textContent = `${NAMES[entry.speaker]}: ${entry.text}`;
     this.#announcer.append(line);
     if (this.#announcer.childElementCount > 5) this.#announcer.firstElementChild?.remove();

@@ -55,7 +55,9 @@ export class Controls {
     this.#bindTalk();
     document.addEventListener("keydown", (event) => this.#keyDown(event));
     document.addEventListener("keyup", (event) => {
-      if (event.code === "Space") call.release();
+      if (event.code !== "Space") return;
+      call.release();
+      if (event.target === this.#talk) event.preventDefault(); // else the button is clicked as well
     });
     // A release outside the window never arrives; nobody may be left talking unawares.
     window.addEventListener("blur", () => call.release());
@@ -75,7 +77,7 @@ export class Controls {
     this.#mute.setAttribute("aria-pressed", String(isMuted));
     this.#mute.toggleAttribute("disabled", !hasMicrophone);
     this.#talk.hidden = !isManual || !hasMicrophone;
-    this.#talk.dataset.pressed = String(floor.you);
+    this.#talk.setAttribute("aria-pressed", String(floor.you));
     const isLive = phase === "live";
     this.#message.disabled = !isLive;
     byId(this.#document, "send").toggleAttribute("disabled", !isLive);
@@ -107,6 +109,12 @@ export class Controls {
     };
     talk.onpointerup = () => this.#call.release();
     talk.onpointercancel = () => this.#call.release();
+    talk.onclick = ({ detail }) => {
+      // No pointer: a screen reader, or Enter, which cannot hold. The first one talks, the next ends.
+      if (detail > 0) return;
+      if (this.#call.floor.you) this.#call.release();
+      else this.#call.press();
+    };
     talk.oncontextmenu = (event) => event.preventDefault(); // a long press on a phone
   }
 

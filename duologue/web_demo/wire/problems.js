@@ -48,7 +48,7 @@ export function environmentProblem(scope) {
     kind: "unsupported",
     title: "This browser cannot hold a call",
     text: `It lacks ${missing.join(", ")}.`,
-    steps: ["Use Chrome or Edge 88, Firefox 114, Safari 15.4, or anything newer."],
+    steps: ["Use Chrome or Edge 111, Firefox 121, Safari 16.4, or anything newer."],
     remedies: [],
   };
 }
