@@ -19,8 +19,9 @@ from duologue.core.audio import ms_to_samples
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import AudioChunk, DecodeSpeech, Payload, Transcript
 from duologue.engines.runners import mel
+from duologue.engines.runners.asr.repetition import first_turn
 from duologue.engines.runners.asr.utterance import Place, Utterance
-from duologue.engines.runners.asr.whisper_model import Recognise, load_whisper
+from duologue.engines.runners.asr.whisper_model import Floats, Hypothesis, Recognise, load_whisper
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
 from duologue.engines.runners.speech_stream import SPEECH_RATE_HZ
@@ -43,10 +44,12 @@ class WhisperSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         language: What is spoken, where the model knows several languages.
         threads: Threads of one decode.
         compute_type: Number format of CTranslate2.
-        window_s: Window of the encoder, hence the longest segment. Longer windows cost more and
-            shorter ones are less accurate, even for short audio.
-        beam_size: Alternatives that a final decode follows.
-        partial_window_s: As ``window_s``, for partials of audio that fits; greedy.
+        window_s: Window of the encoder, hence the longest segment.
+        short_window_s: Window for audio that fits, at less than half the cost. Now and then the
+            model loses its way in it and repeats itself; then a final is decoded again in the
+            long one.
+        doubt_log_prob: A final whose mean log-probability is lower is decoded again, too.
+        beam_size: Alternatives that a final decode follows. A partial follows one.
         max_no_speech: Text with a higher probability of no speech is dropped.
         min_log_prob: Text with a lower mean log-probability is dropped.
         max_batch: How many jobs one step may look at; it decodes for one.
@@ -57,18 +60,17 @@ class WhisperSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
     compute_type: str = "int8"
     window_s: Seconds = 15.0
+    short_window_s: Seconds = 10.0
+    doubt_log_prob: Annotated[float, msgspec.Meta(ge=-10, le=0)] = -0.4
     beam_size: Annotated[int, msgspec.Meta(ge=1, le=16)] = 2
-    partial_window_s: Seconds = 10.0
     max_no_speech: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
     min_log_prob: Annotated[float, msgspec.Meta(ge=-10, le=0)] = -1.0
     max_batch: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 64
 
     def __post_init__(self) -> None:
         """Check what concerns two fields."""
-        if self.partial_window_s > self.window_s:
-            raise ValueError(
-                f"partial_window_s is {self.partial_window_s}, window_s only {self.window_s}"
-            )
+        if self.short_window_s > self.window_s:
+            raise ValueError(f"short_window_s is {self.short_window_s}, window_s {self.window_s}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +116,9 @@ class WhisperRunner:
 
     def warm_up(self) -> None:
         """Decode silence in both windows."""
-        silence = mel.as_features(
-            mel.LogMelStream().frames(0), self._frames(self._settings.window_s)
-        )
-        self._recognise(silence, beam_size=self._settings.beam_size, speech_s=1.0)
-        partial = silence[:, :, : self._frames(self._settings.partial_window_s)].copy()
-        self._recognise(partial, beam_size=1, speech_s=1.0)
+        silence = mel.LogMelStream().frames(0)
+        for window_s in (self._settings.window_s, self._settings.short_window_s):
+            self._hear(silence, window_s, speech_s=1.0, final=True)
 
     def open(self, job: Job) -> None:
         """Begin an utterance."""
@@ -212,21 +211,24 @@ class WhisperRunner:
         settings = self._settings
         if end.sample < _LEAST_SAMPLES:
             return ""
+        frames = utterance.frames(end)
         speech_s = end.sample / SPEECH_RATE_HZ
-        short = not final and speech_s + _WINDOW_MARGIN_S <= settings.partial_window_s
-        window_s = settings.partial_window_s if short else settings.window_s
-        heard = self._recognise(
-            mel.as_features(utterance.frames(end), self._frames(window_s)),
-            beam_size=settings.beam_size if final else 1,
-            speech_s=speech_s,
-        )
+        short = speech_s + _WINDOW_MARGIN_S <= settings.short_window_s
+        window_s = settings.short_window_s if short else settings.window_s
+        heard = self._hear(frames, window_s, speech_s=speech_s, final=final)
+        once = first_turn(heard.text)
+        if short and final and (once is not None or heard.log_prob < settings.doubt_log_prob):
+            heard = self._hear(frames, settings.window_s, speech_s=speech_s, final=True)
         if heard.no_speech > settings.max_no_speech or heard.log_prob < settings.min_log_prob:
             return ""
-        return heard.text
+        return heard.text if final or once is None else once
 
-    @staticmethod
-    def _frames(window_s: float) -> int:
-        return int(window_s * _FRAMES_PER_S)
+    def _hear(self, frames: Floats, window_s: float, *, speech_s: float, final: bool) -> Hypothesis:
+        return self._recognise(
+            mel.as_features(frames, int(window_s * _FRAMES_PER_S)),
+            beam_size=self._settings.beam_size if final else 1,
+            speech_s=speech_s,
+        )
 
 
 def build(settings: WhisperSettings) -> WhisperRunner:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,19 +26,29 @@ class Call:
 
 
 class Model:
-    """Hears in every window how long it is and which call it was: `a1.50`, `b3.00`, ..."""
+    """Hears in every window how long it is and which call it was: `a1.50`, `b3.00`, ...
 
-    def __init__(self, log_prob: float = -0.2, no_speech: float = 0.01) -> None:
+    Args:
+        log_probs: Of the calls, in order; the last number repeats.
+        repeats: Says everything twice in the short window.
+    """
+
+    def __init__(self, *log_probs: float, no_speech: float = 0.01, repeats: bool = False) -> None:
         self.calls: list[Call] = []
-        self.log_prob = log_prob
+        self.log_probs = log_probs or (-0.2,)
         self.no_speech = no_speech
+        self.repeats = repeats
 
     def __call__(self, features: Floats, *, beam_size: int, speech_s: float) -> Hypothesis:
         assert features.shape[:2] == (1, 80)
         assert features.flags.c_contiguous
         self.calls.append(Call(features.shape[2], beam_size, speech_s))
         name = "abcdefghijklmnopqrstuvwxyz"[len(self.calls) - 1]
-        return Hypothesis(f"{name}{speech_s:.2f}", self.log_prob, self.no_speech)
+        text = f"{name}{speech_s:.2f}"
+        if self.repeats and features.shape[2] == 1000:
+            text = f"{text} {text}"
+        log_prob = self.log_probs[min(len(self.calls), len(self.log_probs)) - 1]
+        return Hypothesis(text, log_prob, self.no_speech)
 
 
 def sound(seconds: float, level: float = 8000.0) -> bytes:
@@ -79,24 +89,48 @@ def run(runner: WhisperRunner, *jobs: Job) -> list[tuple[str, str, str]]:
     return answers
 
 
-def test_a_final_is_decoded_in_the_long_window_with_a_beam() -> None:
-    model = Model()
-    runner = WhisperRunner(SETTINGS, model)
-    job = opened(runner, "a", speech(0, 1.5), final(1.5))
-    (step,) = runner.step([job])
-    assert step.outputs == (Transcript("a1.50", "final", 24_000),)
-    assert model.calls == [Call(1500, 2, 1.5)]
-    assert not runner.ready(job)
-
-
-@pytest.mark.parametrize(("length_s", "frames"), [(1.0, 1000), (9.4, 1000), (9.6, 1500)])
-def test_a_partial_is_greedy_and_takes_the_short_window_if_it_fits(
-    length_s: float, frames: int
+@pytest.mark.parametrize(("length_s", "frames"), [(1.5, 1000), (9.4, 1000), (9.6, 1500)])
+@pytest.mark.parametrize(("request_", "beam_size"), [(final, 2), (partial, 1)])
+def test_audio_is_decoded_in_the_short_window_if_it_fits_and_finals_with_a_beam(
+    length_s: float, frames: int, request_: Callable[[float], DecodeSpeech], beam_size: int
 ) -> None:
     model = Model()
     runner = WhisperRunner(SETTINGS, model)
-    run(runner, opened(runner, "a", speech(0, length_s), partial(length_s)))
-    assert model.calls == [Call(frames, 1, length_s)]
+    asked = request_(length_s)
+    job = opened(runner, "a", speech(0, length_s), asked)
+    (step,) = runner.step([job])
+    assert step.outputs == (Transcript(f"a{length_s:.2f}", asked.kind, asked.end_sample),)
+    assert model.calls == [Call(frames, beam_size, length_s)]
+    assert not runner.ready(job)
+
+
+def test_a_final_that_is_doubtful_is_decoded_again_in_the_long_window() -> None:
+    model = Model(-0.41, -0.3)
+    runner = WhisperRunner(SETTINGS, model)
+    assert run(runner, opened(runner, "a", speech(0, 2), final(2))) == [("a", "final", "b2.00")]
+    assert model.calls == [Call(1000, 2, 2.0), Call(1500, 2, 2.0)]
+
+
+def test_a_final_that_repeats_itself_is_decoded_again_in_the_long_window() -> None:
+    model = Model(repeats=True)
+    runner = WhisperRunner(SETTINGS, model)
+    assert run(runner, opened(runner, "a", speech(0, 2), final(2))) == [("a", "final", "b2.00")]
+    assert [call.frames for call in model.calls] == [1000, 1500]
+
+
+def test_a_partial_is_decoded_once_and_says_what_it_repeats_only_once() -> None:
+    model = Model(-0.9, repeats=True)
+    runner = WhisperRunner(SETTINGS, model)
+    answers = run(runner, opened(runner, "a", speech(0, 2), partial(2)))
+    assert answers == [("a", "partial", "a2.00")]
+    assert len(model.calls) == 1
+
+
+def test_the_long_window_is_not_doubted() -> None:
+    model = Model(-0.9)
+    runner = WhisperRunner(SETTINGS, model)
+    assert run(runner, opened(runner, "a", speech(0, 11), final(11))) == [("a", "final", "a11.00")]
+    assert len(model.calls) == 1
 
 
 def test_audio_after_the_end_that_was_asked_for_does_not_count() -> None:
@@ -175,12 +209,12 @@ def test_a_partial_does_not_stand_in_for_a_final() -> None:
 
 @pytest.mark.parametrize(
     ("log_prob", "no_speech", "text"),
-    [(-0.99, 0.49, "a1.00"), (-1.01, 0.0, ""), (-0.1, 0.51, "")],
+    [(-0.99, 0.49, "b1.00"), (-1.01, 0.0, ""), (-0.1, 0.51, "")],
 )
 def test_what_is_probably_no_speech_has_no_text(
     log_prob: float, no_speech: float, text: str
 ) -> None:
-    runner = WhisperRunner(SETTINGS, Model(log_prob, no_speech))
+    runner = WhisperRunner(SETTINGS, Model(log_prob, no_speech=no_speech))
     job = opened(runner, "a", speech(0, 1), final(1))
     assert run(runner, job) == [("a", "final", text)]
 
@@ -309,7 +343,7 @@ def test_what_cannot_be_heard_fails_its_job_alone(payload: Payload, word: str) -
 def test_warming_up_uses_both_windows() -> None:
     model = Model()
     WhisperRunner(SETTINGS, model).warm_up()
-    assert [(call.frames, call.beam_size) for call in model.calls] == [(1500, 2), (1000, 1)]
+    assert [(call.frames, call.beam_size) for call in model.calls] == [(1500, 2), (1000, 2)]
 
 
 def test_a_closed_job_is_forgotten() -> None:
@@ -321,8 +355,8 @@ def test_a_closed_job_is_forgotten() -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(msgspec.ValidationError, match=r"partial_window_s is 20\.0"):
-        msgspec.convert({"model_path": "x", "partial_window_s": 20.0}, WHISPER.settings)
+    with pytest.raises(msgspec.ValidationError, match=r"short_window_s is 20\.0"):
+        msgspec.convert({"model_path": "x", "short_window_s": 20.0}, WHISPER.settings)
     with pytest.raises(msgspec.ValidationError, match="beam"):
         msgspec.convert({"model_path": "x", "beam": 5}, WHISPER.settings)
 
