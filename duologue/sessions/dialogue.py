@@ -26,7 +26,7 @@ from duologue.protocol.response_config import ResponseConfig
 from duologue.sessions.history import Entry, History, view_of
 from duologue.sessions.output_buffer import OutputOverflow
 from duologue.sessions.plugin_config import plugin_config
-from duologue.sessions.plugin_host import PluginHost, PluginSpeech
+from duologue.sessions.plugin_host import PluginHost
 from duologue.sessions.response import Response, ResponseState
 from duologue.sessions.speaking import Speaking
 from duologue.sessions.streams import Streams
@@ -60,16 +60,23 @@ class Dialogue:
 
     def tell(self, item: PluginInput, now: float) -> None:
         """Give the plugin one input and act on what it says."""
-        followed_by: list[PluginInput] = []
+        requested: list[ResponseRequested] = []
+        overflowed: dict[str, Response] = {}
         for speech in self._host.step(item):
-            answer = self._act(speech, now)
-            if answer is not None:
-                followed_by.append(answer)
-                if isinstance(answer, Interrupted):
-                    # The rest of this step was about a response that has just failed.
-                    break
-        for follower in followed_by:
-            self.tell(follower, now)
+            if isinstance(speech, BeginResponse):
+                if self._speaking.active is None:
+                    requested.append(self._begin(self.own_config, self._history.view(), now))
+            elif speech.response_id not in overflowed:
+                response = self._spoken_in(speech.response_id)
+                try:
+                    self._act(response, speech, now)
+                except OutputOverflow:
+                    # It ends after the step, whose other effects are as valid as ever.
+                    overflowed[response.id] = response
+        for response in overflowed.values():
+            self.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
+        for request in requested:
+            self.tell(request, now)
 
     def request(self, config: ResponseConfig, now: float) -> None:
         """Begin a response.
@@ -139,7 +146,7 @@ class Dialogue:
     def fail_silent(self, timeout_s: float, now: float) -> None:
         """Fail responses from which nothing has come for too long, though nothing waits."""
         for response in self._speaking.all():
-            if self._is_silent(response) and now - response.progress_at >= timeout_s:
+            if self._is_silent(response) and now >= response.progress_at + timeout_s:
                 self.stop(response, "failed", ErrorCode.STAGE_TIMEOUT, now)
 
     def silent_since(self) -> float | None:
@@ -171,29 +178,23 @@ class Dialogue:
         self._streams.epochs.open(response.lane)
         return ResponseRequested(response.id, view, plugin_config(config, self._host.capabilities))
 
-    def _act(self, speech: PluginSpeech, now: float) -> ResponseRequested | Interrupted | None:
-        if isinstance(speech, BeginResponse):
-            if self._speaking.active is not None:
-                return None
-            return self._begin(self.own_config, self._history.view(), now)
-        response = self._speaking.get(speech.response_id)
+    def _spoken_in(self, response_id: str) -> Response:
+        response = self._speaking.get(response_id)
         if response is None or response.state is ResponseState.DRAINING:
-            raise PluginError(f"the plugin speaks in '{speech.response_id}', which is over")
-        try:
-            match speech:
-                case SayAudio(pcm=pcm, marks=marks):
-                    self._speaking.say_audio(response, pcm, marks, now)
-                case SayText(text=text):
-                    self._speaking.say_text(response, text, now)
-                case EndResponse(outcome=outcome, reason=reason, usage=usage):
-                    self._streams.cancel_lane(response.lane)
-                    self._speaking.generated(response, outcome.value, reason, usage)
-        except OutputOverflow:
-            self._speaking.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
-            self._streams.cancel_lane(response.lane)
-            self._streams.epochs.close(response.lane)
-            return Interrupted(response.id, response.spoken.heard_text())
-        return None
+            raise PluginError(f"the plugin speaks in '{response_id}', which is over")
+        return response
+
+    def _act(
+        self, response: Response, speech: SayAudio | SayText | EndResponse, now: float
+    ) -> None:
+        match speech:
+            case SayAudio(pcm=pcm, marks=marks):
+                self._speaking.say_audio(response, pcm, marks, now)
+            case SayText(text=text):
+                self._speaking.say_text(response, text, now)
+            case EndResponse(outcome=outcome, reason=reason, usage=usage):
+                self._streams.cancel_lane(response.lane)
+                self._speaking.generated(response, outcome.value, reason, usage)
 
     def _cut(self, entry: Entry, heard_samples: int) -> None:
         """Note what was heard of an item; the client may know better and say so."""

@@ -36,7 +36,8 @@ class OutputLimits:
         audio_ms: Speech of one response.
         held_bytes: Everything together. Speech leaves room for as many events as may wait, so
             that it cannot crowd them out.
-        events: Events together. The end of a response always fits: only open ones have one.
+        events: Events together. Beginning and end of a response always fit: only open responses
+            have them.
     """
 
     audio_ms: int = 30_000
@@ -104,29 +105,33 @@ class OutputBuffer:
         # Every entry books at least a byte.
         return self.held_bytes > 0
 
-    def put(self, event: Event) -> None:
+    def put(self, event: Event, *, always: bool = False) -> None:
         """Add an event that waits for nothing.
+
+        Args:
+            always: Never refuse it: it belongs to the beginning or end of a response, of which
+                each has few.
 
         Raises:
             OutputOverflow: Too many events wait, and this one may not be dropped.
         """
-        if self._admit(event, always=False):
+        if self._admit(event, always=always):
             self._control.append(event)
 
     def open(self, response_id: str) -> None:
         """Give a response a queue of its own."""
         self._responses[response_id] = _ResponseQueue()
 
-    def put_response(self, response_id: str, event: Event, *, last: bool = False) -> None:
+    def put_response(self, response_id: str, event: Event, *, always: bool = False) -> None:
         """Add an event of a response, behind all its speech so far.
 
         Args:
-            last: The event belongs to the end of the response and is never refused.
+            always: As in ``put``.
 
         Raises:
             OutputOverflow: Too many events or bytes wait.
         """
-        if self._admit(event, always=last):
+        if self._admit(event, always=always):
             self._responses[response_id].entries.append(event)
 
     def put_speech(self, response_id: str, pcm: bytes) -> None:

@@ -12,9 +12,10 @@ from types import MappingProxyType
 
 from duologue.codecs.encoder import OutputEncoder
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
+from duologue.core.errors import PluginError
 from duologue.core.ids import IdMaker
 from duologue.engines.payloads import SpeechMark, TokenUsage
-from duologue.protocol.events import Event
+from duologue.protocol.events import Event, ItemDeleted
 from duologue.protocol.response_config import ResponseConfig
 from duologue.protocol.response_events import AudioTranscriptDelta, ResponseCreated, TextDelta
 from duologue.sessions.history import History
@@ -140,17 +141,24 @@ class Speaking:
     def say_audio(
         self, response: Response, pcm: bytes, marks: Sequence[SpeechMark], now: float
     ) -> None:
-        """Add speech, s16le mono at ``rate_hz``.
+        """Add speech, s16le mono at ``rate_hz``. In a written answer it counts as sent, unheard.
 
         Raises:
             OutputOverflow: The response does not fit any more.
+            PluginError: That is no whole number of samples.
         """
+        samples, rest = divmod(len(pcm), SAMPLE_BYTES)
+        if rest:
+            raise PluginError(f"the plugin says {len(pcm)} bytes: no whole number of samples")
+        response.progress_at = now
+        if not response.audio:
+            self._count_sent(response, samples)
+            return
         self._open_item(response)
         response.spoken.marks.extend(marks)
-        response.progress_at = now
         if pcm:
             self.buffer.put_speech(response.id, pcm)
-            response.spoken.samples += len(pcm) // SAMPLE_BYTES
+            response.spoken.samples += samples
             if self._merging and self.buffer.speech_samples(response.id) >= self._merge_samples:
                 self._paced_until = None
 
@@ -239,14 +247,17 @@ class Speaking:
         if response.state is not ResponseState.CREATED:
             return
         response.item_id = self._new_id("item")
-        previous = self._history.last_id
+        previous = None
         if not response.out_of_band:
-            self._history.make_room()
+            for forgotten in self._history.make_room():
+                self.emit(ItemDeleted(item_id=forgotten))
+            previous = self._history.last_id
             entry = self._history.add(opened_item(response))
             if response.audio:
                 entry.spoken = response.spoken
+        # Not behind other events: an item that comes after this one names it.
         for event in opening_events(response, previous):
-            self.buffer.put_response(response.id, event)
+            self.buffer.put(event, always=True)
         response.advance(ResponseInput.FIRST_OUTPUT)
 
     def _take_speech(self, now: float) -> Speech | None:
@@ -272,11 +283,14 @@ class Speaking:
         response = self._responses[speech.response_id]
         samples = len(speech.pcm) // SAMPLE_BYTES
         self.playback.on_sent(response.item_id, samples, now)
-        self._sent_samples[response.id] = self._sent_samples.get(response.id, 0) + samples
+        self._count_sent(response, samples)
         response.sent_speech = True
         event = audio_delta(response, response.encoder.encode(speech.pcm))
         self._end_if_delivered(response)
         return event
+
+    def _count_sent(self, response: Response, samples: int) -> None:
+        self._sent_samples[response.id] = self._sent_samples.get(response.id, 0) + samples
 
     def _deliver_text(self, event: AudioTranscriptDelta | TextDelta) -> None:
         response = self._responses.get(event.response_id)
@@ -289,7 +303,7 @@ class Speaking:
             return
         tail = response.encoder.flush() if response.sent_speech else b""
         if tail:
-            self.buffer.put_response(response.id, audio_delta(response, tail), last=True)
+            self.buffer.put_response(response.id, audio_delta(response, tail), always=True)
         response.advance(ResponseInput.DELIVERED)
         self._close(response)
 
@@ -300,7 +314,7 @@ class Speaking:
             entry = self._history.get(response.item_id)
             entry.item = finished_item(response)
         for event in closing_events(response, self._conversation_id, previous):
-            self.buffer.put_response(response.id, event, last=True)
+            self.buffer.put_response(response.id, event, always=True)
         self.buffer.close(response.id)
         del self._responses[response.id]
         self._ended.append(response)

@@ -204,7 +204,7 @@ def test_progress_is_left_out_where_there_is_no_room(full_of: Event) -> None:
 def test_the_end_of_a_response_is_never_refused() -> None:
     buffer = make_buffer(OutputLimits(audio_ms=1000, held_bytes=300, events=1))
     buffer.put(AudioCleared())
-    buffer.put_response("r", part(), last=True)
+    buffer.put_response("r", part(), always=True)
     buffer.close("r")
     assert [buffer.take_event(), buffer.take_event()] == [AudioCleared(), part()]
 
@@ -236,17 +236,17 @@ class BufferModel(RuleBasedStateMachine):
         self.control.append(event)
 
     @precondition(lambda self: self.open)
-    @rule(data=st.data(), size=st.integers(0, 400), last=st.booleans(), clearable=st.booleans())
-    def put_response(self, data: st.DataObject, size: int, last: bool, clearable: bool) -> None:
+    @rule(data=st.data(), size=st.integers(0, 400), always=st.booleans(), clearable=st.booleans())
+    def put_response(self, data: st.DataObject, size: int, always: bool, clearable: bool) -> None:
         response_id = data.draw(st.sampled_from(sorted(self.open)))
         name = str(next(self.names))
         event: Event = ItemDeleted(item_id=name)
         if clearable:
             event = text(name + "x" * size, response_id)
         try:
-            self.buffer.put_response(response_id, event, last=last)
+            self.buffer.put_response(response_id, event, always=always)
         except OutputOverflow:
-            assert not last
+            assert not always
             return
         self.open[response_id].append(event)
 
