@@ -182,17 +182,14 @@ class SessionMachine:
             return ()
         settings = self._settings
         if now >= self._expires_at:
-            return self.end(ErrorCode.SESSION_EXPIRED)
+            return self.close(ErrorCode.SESSION_EXPIRED, now)
         self.speaking.let_pass(now)
-        if self._waits_for_client(now) >= settings.stall_limit_s:
-            return self.end(ErrorCode.CLIENT_TOO_SLOW)
+        if self._waiting_since is not None and now >= self._stalls_at(self._waiting_since):
+            return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
         while self._tick_s is not None and now >= self._next_tick(self._tick_s):
             self._ticks += 1
             self._dialogue.tell(Tick(self._ticks), now)
-        if (
-            now - self._person.heard_at >= settings.listening.stalled_input_s
-            and self.listening.turn
-        ):
+        if self.listening.turn is not None and now >= self._input_stalls_at():
             self._person.end_turn(now)
             self._person.heard_at = now
         self._dialogue.fail_silent(settings.response_timeout_s, now)
@@ -206,13 +203,11 @@ class SessionMachine:
         if self._tick_s is not None:
             deadline = min(deadline, self._next_tick(self._tick_s))
         if self._waiting_since is not None:
-            deadline = min(deadline, self._waiting_since + self._settings.stall_limit_s)
+            deadline = min(deadline, self._stalls_at(self._waiting_since))
         if (silent := self._dialogue.silent_since()) is not None:
             deadline = min(deadline, silent + self._settings.response_timeout_s)
         if self.listening.turn is not None:
-            deadline = min(
-                deadline, self._person.heard_at + self._settings.listening.stalled_input_s
-            )
+            deadline = min(deadline, self._input_stalls_at())
         return deadline
 
     def audio_ms(self) -> int:
@@ -232,8 +227,16 @@ class SessionMachine:
             self._waiting_since = None
         return events, self._settle(now)
 
-    def end(self, reason: str) -> Sequence[Effect]:
-        """End the session: cancel all engine work. What waits may still be pulled."""
+    def close(self, reason: str, now: float) -> Sequence[Effect]:
+        """End the session and its responses. The events that wait may still be pulled."""
+        if self.ended is None:
+            self.ended = reason
+            for response in self.speaking.all():
+                self.speaking.stop(response, "cancelled", reason, now)
+        return self._take_effects()
+
+    def crash(self, reason: str) -> Sequence[Effect]:
+        """End the session as it is: something in it is broken."""
         if self.ended is None:
             self.ended = reason
         return self._take_effects()
@@ -325,7 +328,7 @@ class SessionMachine:
         if self.ended is None:
             self._dialogue.settle(now)
         if self.speaking.overflowed and self.ended is None:
-            self.ended = ErrorCode.CLIENT_TOO_SLOW
+            return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
         if self._waiting_since is None and self.speaking.has_output():
             self._waiting_since = now
         return self._take_effects()
@@ -340,8 +343,10 @@ class SessionMachine:
         self._end_announced = True
         return (*effects, EndSession(self.ended))
 
-    def _waits_for_client(self, now: float) -> float:
-        return 0.0 if self._waiting_since is None else now - self._waiting_since
+    # One expression for each deadline, since a sum and a difference are rounded differently.
+
+    def _stalls_at(self, waiting_since: float) -> float:
+        return waiting_since + self._settings.stall_limit_s
 
     def _input_stalls_at(self) -> float:
         return self._person.heard_at + self._settings.listening.stalled_input_s

@@ -78,11 +78,15 @@ class Session:
 
     def attach(self, attachment: Attachment) -> None:
         """Make a connection the session's own; an earlier one is told to end."""
-        if self._attachment is not None:
-            self._attachment.on_end(ErrorCode.STALE_LEASE)
-        self._attachment = attachment
+        earlier, self._attachment = self._attachment, attachment
+        if earlier is not None:
+            earlier.on_end(ErrorCode.STALE_LEASE)
         self._woken = False
         self._settle()
+        if self._closed:
+            # A plugin may fail as soon as it is greeted.
+            self._attachment = None
+            attachment.on_end(self.machine.ended or ErrorCode.SERVER_ERROR)
 
     def detach(self, attachment: Attachment) -> None:
         """The connection is gone, and the session with it."""
@@ -122,18 +126,15 @@ class Session:
             if effects:
                 self._perform(effects)
         self._busy = False
-        if self._mailbox:
-            # Not to be written before what this pull returns: the connection is not woken.
-            settling, self._settling = self._settling, True
-            self._drain()
-            self._settling = settling
+        # The connection is not woken: what this leads to must not overtake what is returned here.
+        self._drain()
         self._woken = self.machine.has_output()
         self._settle()
         return Batch(deliveries, self._woken)
 
     def close(self, reason: str) -> None:
         """End the session."""
-        self._enter_with(lambda _now: self.machine.end(reason))
+        self._enter_with(lambda now: self.machine.close(reason, now))
 
     # Engine subscriber and wheel member
 
@@ -165,6 +166,18 @@ class Session:
         self._settle()
 
     def _apply(self, item: SessionInput) -> None:
+        self._step(item)
+        self._drain()
+        self._settle()
+
+    def _drain(self) -> None:
+        """Apply what came in meanwhile."""
+        while self._mailbox:
+            item = self._mailbox.take()
+            assert item is not None
+            self._step(item)
+
+    def _step(self, item: SessionInput) -> None:
         now = self._now()
         self._busy = True
         with self._barrier:
@@ -173,14 +186,6 @@ class Session:
             if effects:
                 self._perform(effects)
         self._busy = False
-        if self._mailbox:
-            self._drain()
-        else:
-            self._settle()
-
-    def _drain(self) -> None:
-        while (item := self._mailbox.take()) is not None:
-            self._apply(item)
 
     def _settle(self) -> None:
         """Wake the connection if there is output, then set the timer, once for all of it."""
@@ -226,7 +231,7 @@ class Session:
         """A bug of ours or of a plugin: this session closes, others never notice."""
         self._observer.crashed(exc)
         fault = ErrorCode.PLUGIN_ERROR if isinstance(exc, PluginError) else ErrorCode.SERVER_ERROR
-        self._perform(self.machine.end(fault))
+        self._perform(self.machine.crash(fault))
 
     def _end(self, reason: str) -> None:
         if self._closed:
