@@ -29,7 +29,7 @@ from duologue.protocol.items import (
     OutputAudio,
     without_audio,
 )
-from duologue.sessions.history import Entry, History
+from duologue.sessions.history import Entry, History, check_can_be_read
 from duologue.sessions.playback import PlaybackLedger
 
 
@@ -45,8 +45,10 @@ class Conversation:
         """Insert an item.
 
         Raises:
-            ClientError: The id is taken, the previous item unknown, or the conversation full.
+            ClientError: The id is taken, the previous item unknown, the conversation full, or the
+                item is audio without a transcript.
         """
+        check_can_be_read(command.item, "item")
         item = without_audio(command.item)
         if not item.id:
             item = msgspec.structs.replace(item, id=self._new_id("item"))

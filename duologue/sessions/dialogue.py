@@ -23,7 +23,7 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ItemTruncated
 from duologue.protocol.items import Item, ItemReference, MessageItem
 from duologue.protocol.response_config import ResponseConfig
-from duologue.sessions.history import Entry, History, view_of
+from duologue.sessions.history import Entry, History, check_can_be_read, view_of
 from duologue.sessions.output_buffer import OutputOverflow
 from duologue.sessions.plugin_config import plugin_config
 from duologue.sessions.plugin_host import PluginHost
@@ -127,8 +127,7 @@ class Dialogue:
     def stop(self, response: Response, status: str, reason: str, now: float) -> None:
         """End a response before it is all said, cancel its work, and tell the plugin."""
         heard = self._speaking.stop(response, status, reason, now)
-        self._streams.cancel_lane(response.lane)
-        self._streams.epochs.close(response.lane)
+        self._streams.close_lane(response.lane)
         if response.item_id in self._history:
             entry = self._history.get(response.item_id)
             entry.interrupted = True
@@ -165,8 +164,7 @@ class Dialogue:
                     if stream.speaks and granted_ms:
                         self._streams.grant(stream, granted_ms)
         for response in self._speaking.take_ended():
-            self._streams.cancel_lane(response.lane)
-            self._streams.epochs.close(response.lane)
+            self._streams.close_lane(response.lane)
         if self._answer_pending and self._speaking.active is None:
             self._answer_pending = False
             self.request(self.own_config, now)
@@ -175,7 +173,7 @@ class Dialogue:
         self, config: ResponseConfig, view: tuple[ItemView, ...], now: float
     ) -> ResponseRequested:
         response = self._speaking.begin(self._new_id("resp"), config, now)
-        self._streams.epochs.open(response.lane)
+        self._streams.open_lane(response.lane)
         return ResponseRequested(response.id, view, plugin_config(config, self._host.capabilities))
 
     def _spoken_in(self, response_id: str) -> Response:
@@ -218,16 +216,20 @@ class Dialogue:
     def _view(self, config: ResponseConfig) -> tuple[ItemView, ...]:
         if config.input is None:
             return self._history.view()
-        views = (view_of(self._entry(item)) for item in config.input)
+        views = (
+            view_of(self._entry(item, f"response.input[{index}]"))
+            for index, item in enumerate(config.input)
+        )
         return tuple(view for view in views if view is not None)
 
-    def _entry(self, item: Item | ItemReference) -> Entry:
+    def _entry(self, item: Item | ItemReference, param: str) -> Entry:
         if isinstance(item, ItemReference):
             return self._history.get(item.id, code=ErrorCode.ITEM_UNKNOWN_REFERENCE)
         if isinstance(item, MessageItem):
+            check_can_be_read(item, param)
             return Entry(item)
         raise ClientError(
             "tool calls cannot be the input of a response here",
             code=ErrorCode.UNSUPPORTED,
-            param="response.input",
+            param=param,
         )

@@ -214,6 +214,23 @@ def view_of(entry: Entry) -> ItemView | None:
     return ItemView(id=item.id, role=item.role, text=text, interrupted=entry.interrupted)
 
 
+def check_can_be_read(item: Item, param: str) -> None:
+    """Refuse speech of the person that nobody will ever transcribe.
+
+    Raises:
+        ProtocolError: A part is audio without a transcript.
+    """
+    content = item.content if isinstance(item, MessageItem) else ()
+    for index, part in enumerate(content):
+        if isinstance(part, InputAudio) and part.transcript is None:
+            raise ProtocolError(
+                "audio inside an item is not heard here: append it to the input audio buffer and "
+                "commit it, or send its transcript",
+                code="unsupported",
+                param=f"{param}.content[{index}].transcript",
+            )
+
+
 def _message_text(item: MessageItem) -> str | None:
     texts: list[str] = []
     for part in item.content:

@@ -21,7 +21,14 @@ from duologue.protocol.items import (
     OutputAudio,
     OutputText,
 )
-from duologue.sessions.history import ROOT, Entry, History, Spoken, view_of
+from duologue.sessions.history import (
+    ROOT,
+    Entry,
+    History,
+    Spoken,
+    check_can_be_read,
+    view_of,
+)
 
 RATE_HZ = 1000
 """One sample is a millisecond."""
@@ -291,3 +298,26 @@ def test_two_equal_items_are_still_two() -> None:
     second.item = msgspec.structs.replace(second.item, id="a")
     assert first.item == second.item
     assert history.previous_id("b") == "a"
+
+
+def test_speech_without_words_is_refused_because_nobody_will_transcribe_it() -> None:
+    content = (InputText(text="a"), InputAudio(audio=b"\x00\x00"))
+    with pytest.raises(ProtocolError, match="append it to the input audio buffer") as refusal:
+        check_can_be_read(MessageItem(role="user", content=content), "item")
+    assert (refusal.value.code, refusal.value.param) == (
+        "unsupported",
+        "item.content[1].transcript",
+    )
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        speech_of_user("a", "hello"),
+        user("a"),
+        FunctionCallItem(name="f"),
+        MessageItem(role="assistant", content=(OutputAudio(),)),
+    ],
+)
+def test_what_has_words_or_needs_none_is_taken(item: Item) -> None:
+    check_can_be_read(item, "item")
