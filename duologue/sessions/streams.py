@@ -116,8 +116,17 @@ class Streams:
             self._forget(stream)
             self._effects.append(CancelRequest(stream.request_id))
 
+    def open_lane(self, lane: Lane) -> None:
+        """Let work be done for a response."""
+        self.epochs.open(lane)
+
+    def close_lane(self, lane: Lane) -> None:
+        """The response is over: stop its work, and take nothing late of it."""
+        self.cancel_lane(lane)
+        self.epochs.close(lane)
+
     def cancel_lane(self, lane: Lane) -> None:
-        """Stop all streams of a lane; late output of them is stale from now on."""
+        """Stop all streams of a lane."""
         for stream in [s for s in self._by_id.values() if s.lane == lane]:
             self.cancel(stream.owner, stream.key)
 
