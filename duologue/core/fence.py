@@ -1,7 +1,8 @@
 """Fencing tokens: how late output of an interrupted response is told from current output.
 
-An interruption advances the epoch of one lane. Whatever carries an older epoch is dropped, in
-one place, and counted. This module must not know what a lane is used for.
+An interruption advances the epoch of one lane, and the end of a response closes its lane. What
+carries an older epoch, or belongs to no open lane, is dropped and counted. This module must not
+know what a lane is used for.
 """
 
 from __future__ import annotations

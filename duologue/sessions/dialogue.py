@@ -127,7 +127,7 @@ class Dialogue:
     def stop(self, response: Response, status: str, reason: str, now: float) -> None:
         """End a response before it is all said, cancel its work, and tell the plugin."""
         heard = self._speaking.stop(response, status, reason, now)
-        self._streams.close_lane(response.lane)
+        self._streams.interrupt_lane(response.lane)
         if response.item_id in self._history:
             entry = self._history.get(response.item_id)
             entry.interrupted = True

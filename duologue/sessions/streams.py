@@ -120,6 +120,11 @@ class Streams:
         """Let work be done for a response."""
         self.epochs.open(lane)
 
+    def interrupt_lane(self, lane: Lane) -> None:
+        """Stop a response's work: whatever is still on its way is of an old epoch."""
+        self.cancel_lane(lane)
+        self.epochs.advance(lane)
+
     def close_lane(self, lane: Lane) -> None:
         """The response is over: stop its work, and take nothing late of it."""
         self.cancel_lane(lane)
