@@ -260,6 +260,10 @@ class Listening:
             self._transcriber.begin(item_id, self.audio.read(turn.start_sample))
         return False
 
+    def give_up_transcript(self, item_id: str) -> None:
+        """Wait no longer for the transcript of a committed turn."""
+        self._transcriber.drop(item_id)
+
     def detector_failed(self) -> None:
         """The detector's stream ended early: try another one after a while."""
         self._reopen_at = self.audio.next_sample + ms_to_samples(REOPEN_AFTER_MS, self._rate_hz)

@@ -192,6 +192,7 @@ class SessionMachine:
         if self.listening.turn is not None and now >= self._input_stalls_at():
             self._person.end_turn(now)
             self._person.heard_at = now
+        self._person.fail_untranscribed(settings.response_timeout_s, now)
         self._dialogue.fail_silent(settings.response_timeout_s, now)
         return self._settle(now)
 
@@ -204,8 +205,9 @@ class SessionMachine:
             deadline = min(deadline, self._next_tick(self._tick_s))
         if self._waiting_since is not None:
             deadline = min(deadline, self._stalls_at(self._waiting_since))
-        if (silent := self._dialogue.silent_since()) is not None:
-            deadline = min(deadline, silent + self._settings.response_timeout_s)
+        for since in (self._dialogue.silent_since(), self._person.untranscribed_since()):
+            if since is not None:
+                deadline = min(deadline, since + self._settings.response_timeout_s)
         if self.listening.turn is not None:
             deadline = min(deadline, self._input_stalls_at())
         return deadline

@@ -66,6 +66,8 @@ class Person:
         self._dialogue = dialogue
         self._turns = TurnTaking(listening, min_interruption_ms)
         self._transcripts = TranscriptWire(capabilities.input_rate_hz)
+        self._untranscribed: dict[str, float] = {}
+        """Committed turns whose transcript is still to come, and since when; oldest first."""
 
     def configure(self, config: SessionConfig) -> None:
         """Use another configuration from now on."""
@@ -121,7 +123,20 @@ class Person:
     def recogniser_ended(self, item_id: str, code: str, now: float) -> None:
         """The recogniser of a turn is gone; another one may take its place."""
         if self._listening.recogniser_ended(item_id):
-            self._no_transcript(item_id, code, now)
+            # One that ended without a word and without a reason has failed all the same.
+            self._no_transcript(item_id, code or ErrorCode.STAGE_FAILED, now)
+
+    def untranscribed_since(self) -> float | None:
+        """Since when the committed turn that waits longest has waited for its transcript."""
+        return next(iter(self._untranscribed.values()), None)
+
+    def fail_untranscribed(self, timeout_s: float, now: float) -> None:
+        """Give up the recognisers of turns that were committed too long ago: they hang."""
+        for item_id, since in list(self._untranscribed.items()):
+            if now < since + timeout_s:
+                break
+            self._listening.give_up_transcript(item_id)
+            self._no_transcript(item_id, ErrorCode.STAGE_TIMEOUT, now)
 
     def _weigh(self, events: Iterable[FloorEvent], now: float) -> Iterable[TurnEvent]:
         speaking = self._speaking
@@ -168,7 +183,9 @@ class Person:
         self._tell(TurnKind.COMMITTED, utterance.item_id, utterance.end_sample, now)
         if utterance.transcript is not None:
             self._transcript(utterance.transcript, now)
-        elif not utterance.transcribing and self._capabilities.reads_transcripts:
+        elif utterance.transcribing:
+            self._untranscribed[utterance.item_id] = now
+        elif self._capabilities.reads_transcripts:
             self._no_transcript(utterance.item_id, ErrorCode.STAGE_FAILED, now)
 
     def _transcript(self, ready: TranscriptReady, now: float) -> None:
@@ -176,11 +193,13 @@ class Person:
             for event in self._transcripts.events(ready):
                 self._speaking.emit(event)
         if ready.kind is TranscriptKind.FINAL:
+            self._untranscribed.pop(ready.item_id, None)
             self._conversation.set_transcript(ready.item_id, ready.text)
         self._dialogue.tell(UserTranscript(ready.item_id, ready.text, ready.kind), now)
 
     def _no_transcript(self, item_id: str, code: str, now: float) -> None:
         """A committed turn stays without text: an answer that waits for it cannot come."""
+        self._untranscribed.pop(item_id, None)
         if self._config.transcription is not None:
             self._speaking.emit(self._transcripts.failed(item_id))
         self._conversation.set_transcript(item_id, "")

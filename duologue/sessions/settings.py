@@ -89,7 +89,8 @@ class SessionSettings(Section):
     """Shorter pieces of speech wait for more unless the client would run dry; 0 sends each."""
 
     response_timeout_s: Annotated[float, Field(gt=0)] = 30.0
-    """A response that has produced nothing for so long has failed."""
+    """A response that has produced nothing for so long has failed; so has a recogniser that a
+    committed turn waits for."""
 
     max_duration_s: Annotated[float, Field(gt=0)] = 3600.0
     """A call ends after so long."""
