@@ -14,6 +14,7 @@ from duologue.duplex_plugins.contract import (
     Audio,
     BeginResponse,
     Capabilities,
+    EndResponse,
     Interrupted,
     InterruptPolicy,
     PluginConfig,
@@ -62,6 +63,9 @@ class EchoPlugin:
                     return (SayAudio(state.response_id, frame.pcm),)
                 return (BeginResponse(),)
             case ResponseRequested(response_id=response_id):
+                if state.response_id is not None:
+                    # One out of band: the echo is busy, and has nothing to say there.
+                    return (EndResponse(response_id),)
                 state.response_id = response_id
             case Interrupted(response_id=response_id) if response_id == state.response_id:
                 state.response_id = None

@@ -14,7 +14,6 @@ from duologue.config import Section, parse_section
 from duologue.duplex_plugins.contract import (
     Capabilities,
     EndResponse,
-    Interrupted,
     PluginConfig,
     PluginEffect,
     PluginInput,
@@ -28,9 +27,6 @@ from duologue.duplex_plugins.contract import (
     StartStage,
 )
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TextDelta
-
-STAGE = "speech"
-"""The plugin's one stage key. A second answer in parallel would need a second key."""
 
 
 class ScriptedSettings(Section):
@@ -48,14 +44,13 @@ class ScriptedSettings(Section):
 
 @dataclass(slots=True)
 class State:
-    """One session: the answers given so far, and the one that is going on."""
+    """One session: how many answers it has had."""
 
     answers: int = 0
-    response_id: str | None = None
 
 
 class ScriptedPlugin:
-    """Says its lines."""
+    """Says its lines, each in a stage that is called as the response is."""
 
     def __init__(self, settings: ScriptedSettings) -> None:
         self._settings = settings
@@ -69,46 +64,37 @@ class ScriptedPlugin:
         return State()
 
     def step(self, state: State, item: PluginInput) -> Sequence[PluginEffect]:
-        """Turn a request into a stage, and the stage's output into speech."""
+        """Turn a request into a stage, and the stage's output into speech.
+
+        An interruption needs no thought: the stage is cancelled with its response.
+        """
         match item:
             case ResponseRequested(response_id=response_id):
-                return self._answer(state, response_id)
-            case StageOutput(payload=AudioChunk(pcm=pcm)) if state.response_id:
-                return [SayAudio(state.response_id, pcm)]
-            case StageOutput(payload=TextDelta(text=text)) if state.response_id:
-                return [SayText(state.response_id, text)]
-            case StageOutput(payload=SpeechMark() as mark) if state.response_id:
-                return [SayAudio(state.response_id, b"", (mark,))]
-            case StageEnded() if state.response_id:
-                return [EndResponse(_over(state))]
-            case StageFailed(code=code) if state.response_id:
-                return [EndResponse(_over(state), ResponseOutcome.FAILED, code)]
-            case Interrupted(response_id=response_id) if response_id == state.response_id:
-                state.response_id = None
-                return []
+                return [self._answer(state, response_id)]
+            case StageOutput(key=response_id, payload=AudioChunk(pcm=pcm)):
+                return [SayAudio(response_id, pcm)]
+            case StageOutput(key=response_id, payload=TextDelta(text=text)):
+                return [SayText(response_id, text)]
+            case StageOutput(key=response_id, payload=SpeechMark() as mark):
+                return [SayAudio(response_id, b"", (mark,))]
+            case StageEnded(key=response_id):
+                return [EndResponse(response_id)]
+            case StageFailed(key=response_id, code=code):
+                return [EndResponse(response_id, ResponseOutcome.FAILED, code)]
             case _:
                 return []
 
-    def _answer(self, state: State, response_id: str) -> Sequence[PluginEffect]:
+    def _answer(self, state: State, response_id: str) -> StartStage:
         lines = self._settings.lines
         line = lines[state.answers % len(lines)]
         state.answers += 1
-        state.response_id = response_id
-        return [
-            StartStage(
-                key=STAGE,
-                pipeline=self._settings.pipeline,
-                first=SpeakText(line, len(line)),
-                response_id=response_id,
-                credit=self._settings.credit_ms,
-            )
-        ]
-
-
-def _over(state: State) -> str:
-    response_id, state.response_id = state.response_id, None
-    assert response_id is not None
-    return response_id
+        return StartStage(
+            key=response_id,
+            pipeline=self._settings.pipeline,
+            first=SpeakText(line, len(line)),
+            response_id=response_id,
+            credit=self._settings.credit_ms,
+        )
 
 
 def create(options: Mapping[str, object]) -> ScriptedPlugin:
