@@ -43,7 +43,7 @@ class Request:
     Args:
         id: Unique in this process; outputs carry it.
         pipeline: Name of a pipeline, as ``asr`` or ``llm``.
-        fence: Comes back on every output, so that late ones are recognised.
+        fence: Comes back on every event, so that late ones are recognised; see ``refence``.
         first: The first input, if there is one already.
         more_input: Appends follow, ended by ``finish_input``.
         credit: What the last stage may produce before it must be granted more: milliseconds for
@@ -144,4 +144,12 @@ class EnginePort(Protocol):
 
     def subscribe(self, request_id: str, subscriber: Subscriber) -> None:
         """Send the further events of a running request to another subscriber."""
+        ...
+
+    def refence(self, request_id: str, fence: Fence) -> None:
+        """Let the further events of a running request, its ``Ended`` included, carry ``fence``.
+
+        For work whose owner changes while it runs, as a draft that becomes the answer. What was
+        delivered before keeps its fence. After the ``Ended`` this does nothing.
+        """
         ...

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from duologue.core.errors import CapacityError, DuologueError, EngineError
+from duologue.core.fence import Fence
 from duologue.engines.credit import cost
 from duologue.engines.payloads import Failure, Payload
 from duologue.engines.ports import Ended, Outcome, Output, Request, Subscriber
@@ -111,6 +112,11 @@ class FakeEngine:
     def subscribe(self, request_id: str, subscriber: Subscriber) -> None:
         if request_id in self.running:
             self.running[request_id].subscriber = subscriber
+
+    def refence(self, request_id: str, fence: Fence) -> None:
+        if request_id in self.running:
+            fake = self.running[request_id]
+            fake.request = replace(fake.request, fence=fence)
 
     # For tests: what was asked
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from duologue.core.errors import EngineError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import INPUT_LANE, Fence, Lane
 from duologue.engines.messages import Append, Cancel, Finish, Grant, Open
 from duologue.engines.orchestrator.request_table import (
     Deliver,
@@ -59,6 +59,7 @@ class RequestTableMachine(RuleBasedStateMachine):
         self.table = RequestTable(GRACE_S)
         self.now = 0.0
         self.submitted: dict[str, Request] = {}
+        self.fences: dict[str, Fence] = {}
         self.told: dict[str, Ended] = {}
         self.cancelled: set[str] = set()
         self.jobs: dict[tuple[str, str], Worker] = {}
@@ -74,8 +75,7 @@ class RequestTableMachine(RuleBasedStateMachine):
                 case ToStage(stage=stage, message=message):
                     self.to_stage(stage, message)
                 case Deliver(event=event):
-                    request = self.submitted[event.request_id]
-                    assert event.fence == request.fence
+                    assert event.fence == self.fences[event.request_id]
                     assert event.request_id not in self.told, "nothing follows an end"
                     if isinstance(event, Ended):
                         self.told[event.request_id] = event
@@ -132,6 +132,7 @@ class RequestTableMachine(RuleBasedStateMachine):
             deadline_s=None if patience_s is None else self.now + patience_s,
         )
         self.submitted[request.id] = request
+        self.fences[request.id] = request.fence
         self.perform(self.table.submit(request, pipeline))
 
     @precondition(lambda self: self.submitted)
@@ -157,6 +158,13 @@ class RequestTableMachine(RuleBasedStateMachine):
         self.perform(self.table.cancel(request_id, self.now))
         assert self.table.counts.unmatched_cancels - before == (request_id in self.told)
         self.cancelled.add(request_id)
+
+    @precondition(lambda self: self.submitted)
+    @rule(data=st.data(), epoch=st.integers(0, 3))
+    def refence(self, data: st.DataObject, epoch: int) -> None:
+        request_id = self.a_request(data)
+        self.fences[request_id] = Fence("session", Lane("response"), epoch)
+        self.table.refence(request_id, self.fences[request_id])
 
     @precondition(lambda self: self.submitted)
     @rule(data=st.data())

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import EngineError
+from duologue.core.fence import Fence
 from duologue.engines.edges import EDGES, Edge
 from duologue.engines.executors.base import Executor, ExecutorKind
 from duologue.engines.executors.inline import InlineExecutor
 from duologue.engines.executors.process import ProcessExecutor
 from duologue.engines.messages import JobEnded, JobOutput, JobReport, JobTaken, Open
 from duologue.engines.orchestrator.request_table import (
+    DUPLICATE_REQUEST,
     Deliver,
     Drop,
     Effect,
@@ -102,8 +104,9 @@ class Engine:
         self._accepting = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: float | None = None
-        # Events that a caller's own call brings about reach it after that call has returned.
+        # Ends that a caller's own call brings about reach it after that call has returned.
         self._in_call = False
+        self._ends: dict[str, Ended] = {}
 
     @property
     def ready(self) -> bool:
@@ -151,6 +154,10 @@ class Engine:
             raise EngineError(f"no pipeline is called {request.pipeline!r}; there are {known}")
         if not self._accepting:
             raise EngineError("the engine is not running", code=ENGINE_STOPPED)
+        if request.id in self._ends:
+            raise EngineError(
+                f"the end of the request {request.id} is on its way", code=DUPLICATE_REQUEST
+            )
         for index in range(len(pipeline.stages)):
             self._pools[pipeline.stage_key(index)].check_room()
         effects = self._table.submit(request, pipeline)
@@ -179,6 +186,12 @@ class Engine:
         """Send the further events of a running request to another subscriber."""
         if request_id in self._subscribers:
             self._subscribers[request_id] = subscriber
+
+    def refence(self, request_id: str, fence: Fence) -> None:
+        """Let the further events of a running request, its ``Ended`` included, carry ``fence``."""
+        self._table.refence(request_id, fence)
+        if request_id in self._ends:
+            self._ends[request_id] = replace(self._ends[request_id], fence=fence)
 
     def stats(self) -> EngineStats:
         """Take a look."""
@@ -227,15 +240,18 @@ class Engine:
                     self._pools[stage].open(message)
                 case ToStage(stage=stage, message=message):
                     self._pools[stage].send(message)
+                case Deliver(event=Ended() as ended) if self._in_call:
+                    self._ends[ended.request_id] = ended
+                    asyncio.get_running_loop().call_soon(self._deliver_end, ended.request_id)
                 case Deliver(event=event):
-                    if self._in_call:
-                        asyncio.get_running_loop().call_soon(self._deliver, event)
-                    else:
-                        self._deliver(event)
+                    self._deliver(event)
                 case KillWorker(stage=stage, job=job):
                     self._pools[stage].kill_worker_of(job)
                 case Drop(stage=stage):
                     self._metrics.stale_output_dropped[stage].inc()
+
+    def _deliver_end(self, request_id: str) -> None:
+        self._deliver(self._ends.pop(request_id))
 
     def _deliver(self, event: EngineEvent) -> None:
         if isinstance(event, Ended):

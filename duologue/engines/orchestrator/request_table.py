@@ -10,17 +10,20 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
 from duologue.core.errors import EngineError, StageTimeout
+from duologue.core.fence import Fence
 from duologue.engines.credit import cost
 from duologue.engines.edges import EDGES, Edge
 from duologue.engines.messages import Append, Cancel, Finish, Grant, JobMessage, Open
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import Pipeline
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Output, Request
+
+DUPLICATE_REQUEST = "duplicate_request"
 
 
 class _Effect(msgspec.Struct, frozen=True, gc=False):
@@ -140,7 +143,7 @@ class RequestTable:
             EngineError: A request of this id is still in the table.
         """
         if request.id in self._entries:
-            raise EngineError(f"a request {request.id} is running", code="duplicate_request")
+            raise EngineError(f"a request {request.id} is running", code=DUPLICATE_REQUEST)
         count = len(pipeline.stages)
         entry = _Entry(
             request=request,
@@ -188,6 +191,15 @@ class RequestTable:
         if entry is None or entry.verdict is not None:
             return ()
         return (ToStage(entry.stages[-1], Grant(request_id, credit)),)
+
+    def refence(self, request_id: str, fence: Fence) -> None:
+        """Put another fence on all that is still to be delivered."""
+        entry = self._entries.get(request_id)
+        if entry is None:
+            return
+        entry.request = replace(entry.request, fence=fence)
+        if entry.verdict is not None:
+            entry.verdict = replace(entry.verdict, fence=fence)
 
     def cancel(self, request_id: str, now: float) -> Sequence[Effect]:
         """Cancel every stage; ``Ended`` follows when all have acknowledged."""

@@ -9,11 +9,12 @@ from typing import Protocol
 import pytest
 
 from duologue.core.errors import CapacityError, EngineError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import INPUT_LANE, Fence, Lane
 from duologue.engines.payloads import Payload, SpeakText, TextDelta
 from duologue.engines.ports import Ended, EngineEvent, EnginePort, Outcome, Output, Request
 
 FENCE = Fence("session", INPUT_LANE, 3)
+OTHER_FENCE = Fence("session", Lane("response_1"), 0)
 
 
 class Listener:
@@ -146,6 +147,7 @@ class EnginePortContract:
         harness.engine.cancel("r")
         harness.engine.grant("r", 5)
         harness.engine.subscribe("r", Listener())
+        harness.engine.refence("r", OTHER_FENCE)
         await harness.settle()
         assert listener.events == before
 
@@ -234,6 +236,37 @@ class EnginePortContract:
         await harness.until(lambda: bool(second.ends()), second)
         assert (first.text(), second.text()) == ("one", "two")
         assert first.ends() == []
+
+    async def test_a_new_fence_is_on_all_that_follows(self, harness: Harness) -> None:
+        listener = Listener()
+        harness.engine.submit(request("echo", text="one", more_input=True), listener)
+        await harness.until(lambda: bool(listener.outputs()), listener)
+        harness.engine.refence("r", OTHER_FENCE)
+        harness.engine.append("r", TextDelta("two"))
+        harness.engine.finish_input("r")
+        await harness.until(lambda: bool(listener.ends()), listener)
+        assert listener.events == [
+            Output("r", FENCE, TextDelta("one")),
+            Output("r", OTHER_FENCE, TextDelta("two")),
+            Ended("r", OTHER_FENCE, Outcome.COMPLETED),
+        ]
+
+    async def test_a_new_fence_is_on_an_end_that_was_decided_before(self, harness: Harness) -> None:
+        listener = Listener()
+        harness.engine.submit(request("echo", more_input=True), listener)
+        harness.engine.cancel("r")
+        harness.engine.refence("r", OTHER_FENCE)
+        await harness.until(lambda: bool(listener.ends()), listener)
+        assert listener.events == [Ended("r", OTHER_FENCE, Outcome.CANCELLED)]
+
+    async def test_a_new_fence_changes_no_other_request(self, harness: Harness) -> None:
+        listener = Listener()
+        harness.engine.submit(request("echo", "r", "one"), listener)
+        harness.engine.submit(request("echo", "other", "one"), listener)
+        harness.engine.refence("other", OTHER_FENCE)
+        await harness.until(lambda: len(listener.events) == 4, listener)
+        assert {event.fence for event in listener.of("r")} == {FENCE}
+        assert {event.fence for event in listener.of("other")} == {OTHER_FENCE}
 
     async def test_unknown_pipelines_are_refused(self, harness: Harness) -> None:
         assert harness.engine.has_pipeline("echo")

@@ -30,7 +30,7 @@ from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.executor import FakeExecutor, FakeWorker
-from tests.unit.engines.engine_port_contract import Listener
+from tests.unit.engines.engine_port_contract import OTHER_FENCE, Listener
 
 FENCE = Fence("session", INPUT_LANE, 1)
 GRACE_S = 0.01
@@ -273,6 +273,31 @@ class TestRequests:
         async with scene() as here:
             here.engine.cancel("nobody")
             assert here.engine.stats().counts.unmatched_cancels == 1
+
+    async def test_an_id_is_taken_until_its_end_has_been_delivered(self) -> None:
+        """A cancel ends what waits for a slot at once; its subscriber is told a moment later."""
+        async with scene() as here:
+            for request_id in ("a", "b", "c"):
+                here.submit(request_id)
+            here.engine.cancel("c")
+            with pytest.raises(EngineError, match="the end of the request c is on its way"):
+                here.submit("c")
+            await until(lambda: bool(here.listener.ends("c")))
+            other = Listener()
+            here.engine.submit(request("c"), other)
+            here.end("llm", "a")
+            here.say("llm", JobOutput("c", TextDelta("x")))
+            assert other.outputs("c") == [TextDelta("x")]
+            assert here.listener.of("c") == [Ended("c", FENCE, CANCELLED)]
+
+    async def test_an_end_that_waits_to_be_delivered_takes_a_new_fence(self) -> None:
+        async with scene() as here:
+            for request_id in ("a", "b", "c"):
+                here.submit(request_id)
+            here.engine.cancel("c")
+            here.engine.refence("c", OTHER_FENCE)
+            await until(lambda: bool(here.listener.ends("c")))
+            assert here.listener.of("c") == [Ended("c", OTHER_FENCE, CANCELLED)]
 
     async def test_an_edge_that_refuses_an_output_fails_the_request(self) -> None:
         def refuse(payload: Payload) -> Sequence[Payload]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from duologue.core.errors import EngineError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import INPUT_LANE, Fence, Lane
 from duologue.engines.messages import Append, Cancel, Finish, Grant, Open
 from duologue.engines.orchestrator.request_table import (
     Deliver,
@@ -21,6 +21,7 @@ from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import Ended, Outcome, Output, Request
 
 FENCE = Fence("session", INPUT_LANE, 2)
+OTHER_FENCE = Fence("session", Lane("response_1"), 0)
 GRACE_S = 5.0
 
 ONE = Pipeline(name="one", stages=(StageSpec(name="one", runner="script"),))
@@ -96,6 +97,19 @@ class TestOneStage:
         end(table, "one")
         table.submit(request(), ONE)
 
+    def test_a_new_fence_is_on_what_is_delivered_from_then_on(self, table: RequestTable) -> None:
+        table.submit(request(), ONE)
+        table.on_output("one", "r", TextDelta("a"))
+        table.refence("r", OTHER_FENCE)
+        effects = list(table.on_output("one", "r", TextDelta("b")))
+        assert effects == [Deliver(Output("r", OTHER_FENCE, TextDelta("b")))]
+        assert end(table, "one") == [Deliver(Ended("r", OTHER_FENCE, Outcome.COMPLETED))]
+
+    def test_a_new_fence_for_what_is_not_there_is_nothing(self, table: RequestTable) -> None:
+        table.refence("r", OTHER_FENCE)
+        table.submit(request(), ONE)
+        assert end(table, "one") == [ended(Outcome.COMPLETED)]
+
     def test_a_grant_goes_to_the_last_stage(self, table: RequestTable) -> None:
         table.submit(request(credit=1), TWO)
         assert list(table.grant("r", 5)) == [ToStage("two.tones", Grant("r", 5))]
@@ -105,6 +119,13 @@ class TestOneStage:
 
 
 class TestCancel:
+    def test_its_end_carries_a_fence_that_came_after_it(self, table: RequestTable) -> None:
+        table.submit(request(), ONE)
+        table.cancel("r", 1.0)
+        table.refence("r", OTHER_FENCE)
+        effects = end(table, "one", Outcome.CANCELLED)
+        assert effects == [Deliver(Ended("r", OTHER_FENCE, Outcome.CANCELLED))]
+
     def test_it_is_sent_once_and_the_end_follows_the_acknowledgement(
         self, table: RequestTable
     ) -> None:
