@@ -1,0 +1,107 @@
+"""A plugin that remembers what it was told, and speaks as its stage or a test says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from duologue.duplex_plugins.contract import (
+    Capabilities,
+    EndResponse,
+    PluginConfig,
+    PluginEffect,
+    PluginInput,
+    ResponseOutcome,
+    ResponseRequested,
+    SayAudio,
+    SayText,
+    StageEnded,
+    StageFailed,
+    StageOutput,
+    StartStage,
+)
+from duologue.engines.payloads import AudioChunk, SpeechMark, TextDelta
+
+I = TypeVar("I", bound=PluginInput)  # noqa: E741
+
+STAGE = "talk"
+"""The pipeline that its answers come from."""
+
+
+class FakePlugin:
+    """Implements ``DuplexPlugin``, for one session at a time.
+
+    Args:
+        answers: Start a stage, called as the response is, for each request, and say its outputs.
+            Else a request leads to nothing but what ``then`` says.
+        credit: Of these stages.
+    """
+
+    def __init__(
+        self,
+        capabilities: Capabilities | None = None,
+        *,
+        answers: bool = True,
+        credit: int | None = None,
+    ) -> None:
+        self.seen: list[PluginInput] = []
+        self._capabilities = capabilities or Capabilities()
+        self._answers = answers
+        self._credit = credit
+        self._next: list[PluginEffect] = []
+
+    def then(self, *effects: PluginEffect) -> None:
+        """Say these at the next input, whatever it is."""
+        self._next.extend(effects)
+
+    def of(self, kind: type[I]) -> list[I]:
+        """All inputs of a kind, in order."""
+        return [item for item in self.seen if isinstance(item, kind)]
+
+    @property
+    def prompts(self) -> list[list[tuple[str, str | None]]]:
+        """Role and text of each item, for each request."""
+        return [
+            [(item.role, item.text) for item in request.conversation]
+            for request in self.of(ResponseRequested)
+        ]
+
+    # DuplexPlugin
+
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def open(self, config: PluginConfig) -> FakePlugin:
+        return self
+
+    def step(self, state: FakePlugin, item: PluginInput) -> Sequence[PluginEffect]:
+        state.seen.append(item)
+        effects, state._next = state._next, []
+        return [*effects, *state._of_stage(item)]
+
+    def _of_stage(self, item: PluginInput) -> list[PluginEffect]:
+        if not self._answers:
+            return []
+        match item:
+            case ResponseRequested(response_id=response_id):
+                return [
+                    StartStage(
+                        key=response_id,
+                        pipeline=STAGE,
+                        response_id=response_id,
+                        more_input=True,
+                        credit=self._credit,
+                    )
+                ]
+            case StageOutput(key=key, payload=AudioChunk(pcm=pcm)):
+                return [SayAudio(key, pcm)]
+            case StageOutput(key=key, payload=TextDelta(text=text)):
+                return [SayText(key, text)]
+            case StageOutput(key=key, payload=SpeechMark() as mark):
+                return [SayAudio(key, b"", (mark,))]
+            case StageEnded(key=key):
+                return [EndResponse(key)]
+            case StageFailed(key=key, code=code):
+                return [EndResponse(key, ResponseOutcome.FAILED, code)]
+            case _:
+                return []

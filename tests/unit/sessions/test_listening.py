@@ -1,0 +1,458 @@
+"""From the microphone to turns and transcripts, without knowing what becomes of them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from duologue.core.errors import LimitExceeded, ProtocolError
+from duologue.core.ids import id_maker
+from duologue.duplex_plugins.contract import TranscriptKind
+from duologue.engines.payloads import (
+    AudioChunk,
+    DecodeSpeech,
+    EndOfTurn,
+    Transcript,
+    VoiceActivity,
+)
+from duologue.protocol.audio_formats import PcmFormat, PcmuFormat
+from duologue.protocol.session_config import (
+    SemanticVad,
+    ServerVad,
+    SessionConfig,
+    Transcription,
+    TurnDetection,
+)
+from duologue.sessions.effects import AppendInput, CancelRequest, Effect, SubmitRequest
+from duologue.sessions.floor import FloorState, SpeechBegan
+from duologue.sessions.listening import (
+    KEPT_SILENCE_MS,
+    REOPEN_AFTER_MS,
+    SEMANTIC_POLICIES,
+    Listening,
+)
+from duologue.sessions.settings import ListeningSettings
+from duologue.sessions.streams import Owner, Streams
+
+RATE_HZ = 16000
+MS = RATE_HZ // 1000
+
+
+def config(
+    detection: TurnDetection | None = None, transcription: Transcription | None = None
+) -> SessionConfig:
+    return SessionConfig(
+        input_format=PcmFormat(rate=16000), turn_detection=detection, transcription=transcription
+    )
+
+
+class Bench:
+    """Somebody who listens, and the engine that it asks."""
+
+    def __init__(
+        self,
+        detection: TurnDetection | None = None,
+        *,
+        settings: ListeningSettings | None = None,
+        transcribe: bool = False,
+        retain: bool = True,
+    ) -> None:
+        self.streams = Streams("s")
+        self.pipelines: dict[str, str] = {}
+        self.listening = Listening(
+            settings or ListeningSettings(),
+            config(detection),
+            self.streams,
+            id_maker(random.Random(0)),
+            rate_hz=RATE_HZ,
+            capacity_ms=10_000,
+            retain=retain,
+            transcribe_always=transcribe,
+        )
+
+    def hear(self, ms: int) -> None:
+        self.listening.append(b"\x01\x00" * (ms * MS))
+
+    def begin(self, start_ms: int, *, confirm: bool = True) -> None:
+        turn = self.listening.begin(start_ms * MS)
+        if confirm:
+            self.listening.confirm(turn)
+
+    def effects(self) -> list[Effect]:
+        return list(self.streams.take_effects())
+
+    def fed(self, pipeline: str) -> list[tuple[int, int]]:
+        """Audio that went to a pipeline's requests: milliseconds from and to."""
+        fed: list[AudioChunk] = []
+        for effect in self.effects():
+            match effect:
+                case SubmitRequest(request=request):
+                    self.pipelines[request.id] = request.pipeline
+                    if request.pipeline == pipeline and isinstance(request.first, AudioChunk):
+                        fed.append(request.first)
+                case AppendInput(request_id=request_id, payload=AudioChunk() as chunk):
+                    if self.pipelines[request_id] == pipeline:
+                        fed.append(chunk)
+        return [span(chunk) for chunk in fed]
+
+
+def span(chunk: AudioChunk) -> tuple[int, int]:
+    start = chunk.start_sample // MS
+    return start, start + len(chunk.pcm) // 2 // MS
+
+
+# Detection
+
+
+def test_without_detection_audio_waits_for_a_commit() -> None:
+    bench = Bench()
+    bench.hear(5000)
+    assert bench.effects() == []
+    assert bench.listening.audio.held_ms == 5000
+    assert not bench.listening.detecting
+
+
+def test_a_detector_hears_everything_in_order() -> None:
+    bench = Bench(ServerVad())
+    for _ in range(3):
+        bench.hear(100)
+    assert bench.fed("vad") == [(0, 100), (100, 200), (200, 300)]
+
+
+def test_half_a_sample_is_not_worth_a_message() -> None:
+    bench = Bench(ServerVad())
+    assert bench.listening.append(b"\x01") is None
+    assert bench.effects() == []
+
+
+def test_while_nobody_speaks_only_the_padding_and_a_reserve_are_kept() -> None:
+    bench = Bench(ServerVad(prefix_padding_ms=300))
+    for _ in range(100):
+        bench.hear(100)
+    assert bench.listening.audio.held_ms == 300 + KEPT_SILENCE_MS
+
+
+def test_a_turn_that_may_have_begun_is_kept_whole() -> None:
+    bench = Bench(ServerVad())
+    bench.hear(1000)
+    bench.begin(700, confirm=False)
+    for _ in range(30):
+        bench.hear(100)
+    assert bench.listening.audio.read(700 * MS).samples == 3300 * MS
+
+
+def test_without_a_detector_nothing_is_forgotten_until_the_buffer_is_full() -> None:
+    bench = Bench(ServerVad(), settings=ListeningSettings(vad=None))
+    for _ in range(99):
+        bench.hear(100)
+    assert bench.effects() == []
+    with pytest.raises(LimitExceeded, match="Commit or clear it first"):
+        bench.hear(200)
+
+
+def test_a_detector_that_failed_is_tried_again_after_a_while() -> None:
+    bench = Bench(ServerVad())
+    bench.hear(100)
+    bench.streams.cancel(Owner.DETECTOR, "")
+    bench.listening.detector_failed()
+    bench.effects()
+    bench.hear(REOPEN_AFTER_MS)
+    assert bench.effects() == []
+    bench.hear(100)
+    assert bench.fed("vad") == [(2100, 2200)]
+
+
+def test_switching_detection_off_lets_the_detector_go_and_the_turn_be() -> None:
+    bench = Bench(ServerVad())
+    bench.hear(1000)
+    bench.begin(0)
+    bench.listening.configure(config(None))
+    assert any(isinstance(effect, CancelRequest) for effect in bench.effects())
+    assert bench.listening.turn is None
+    assert bench.listening.audio.held_ms == 1000
+    bench.hear(100)
+    assert bench.effects() == []
+
+
+def test_a_change_of_something_else_leaves_a_turn_alone() -> None:
+    bench = Bench()
+    bench.hear(1000)
+    bench.begin(0)
+    bench.listening.configure(config(None))
+    assert bench.listening.turn is not None
+
+
+def test_server_vad_means_what_the_client_said() -> None:
+    bench = Bench(ServerVad(threshold=0.1, prefix_padding_ms=100, silence_duration_ms=50))
+    bench.hear(1000)
+    listening = bench.listening
+    assert listening.on_activity(VoiceActivity(0.09, 512)) == ()
+    for window in range(2, 22):
+        began = listening.on_activity(VoiceActivity(0.2, window * 512))
+        if began:
+            break
+    assert began == (SpeechBegan(0),)
+    assert listening.speech_ms == 64
+    listening.on_activity(VoiceActivity(0.04, 5 * 512))
+    assert listening.floor.state is FloorState.SPEAKING
+    listening.on_activity(VoiceActivity(0.04, 6 * 512))
+    assert listening.floor.state is FloorState.SILENT
+
+
+@pytest.mark.parametrize("eagerness", list(SEMANTIC_POLICIES))
+def test_semantic_vad_asks_the_end_of_turn_model(eagerness: str) -> None:
+    bench = Bench(SemanticVad(eagerness=eagerness))  # type: ignore[arg-type]
+    bench.hear(2000)
+    listening = bench.listening
+    for window in range(1, 4):
+        listening.on_activity(VoiceActivity(0.9, window * 512))
+    events = [e for w in range(4, 10) for e in listening.on_activity(VoiceActivity(0.0, w * 512))]
+    assert len(events) == 2
+    threshold, silence_ms = SEMANTIC_POLICIES[eagerness]
+    assert listening.on_end_of_turn(EndOfTurn(threshold - 0.01, 0)) == ()
+    assert len(listening.on_end_of_turn(EndOfTurn(threshold, 0))) == 1
+    assert silence_ms >= 700
+
+
+# The end-of-turn model
+
+
+def test_the_end_of_turn_model_hears_the_turn_but_not_more_than_it_looks_at() -> None:
+    bench = Bench(SemanticVad())
+    bench.hear(1000)
+    bench.begin(1000)
+    bench.hear(8900)
+    bench.effects()
+    bench.listening.ask_end_of_turn(3000 * MS)
+    assert bench.fed("end_of_turn") == [(1000, 3000)]
+    bench.listening.ask_end_of_turn(9500 * MS)
+    assert bench.fed("end_of_turn") == [(1500, 9500)]
+
+
+def test_without_a_turn_or_a_model_nobody_is_asked() -> None:
+    bench = Bench(SemanticVad())
+    bench.listening.ask_end_of_turn(100)
+    without = Bench(ServerVad(), settings=ListeningSettings(end_of_turn=None))
+    without.hear(1000)
+    without.begin(0)
+    without.effects()
+    without.listening.ask_end_of_turn(100)
+    assert bench.effects() == without.effects() == []
+
+
+# Transcription
+
+
+def test_nobody_transcribes_unasked() -> None:
+    bench = Bench()
+    bench.hear(1000)
+    bench.begin(0)
+    assert bench.effects() == []
+    assert not bench.listening.commit(1000 * MS).transcribing
+
+
+def test_a_client_may_ask_for_transcripts() -> None:
+    bench = Bench()
+    bench.listening.configure(config(None, Transcription()))
+    bench.hear(1000)
+    utterance = bench.listening.commit_all()
+    assert utterance.transcribing
+    assert bench.fed("asr") == [(0, 1000)]
+
+
+def test_a_recogniser_hears_the_turn_from_its_beginning_once_it_is_one() -> None:
+    bench = Bench(ServerVad(), transcribe=True)
+    bench.hear(1000)
+    bench.begin(400, confirm=False)
+    bench.hear(100)
+    bench.listening.pause(900 * MS)
+    bench.listening.resume()
+    assert bench.fed("asr") == []
+    turn = bench.listening.turn
+    assert turn is not None
+    bench.listening.confirm(turn)
+    bench.hear(100)
+    assert bench.fed("asr") == [(400, 1100), (1100, 1200)]
+
+
+def test_a_right_speculation_comes_with_the_commit() -> None:
+    bench = Bench(transcribe=True)
+    bench.hear(1000)
+    bench.begin(0)
+    bench.listening.pause(800 * MS)
+    item_id = bench.listening.turn.item_id  # type: ignore[union-attr]
+    ready = bench.listening.on_transcript(item_id, Transcript("hello", "final", 800 * MS))
+    assert ready is not None
+    assert ready.kind is TranscriptKind.SPECULATIVE
+    utterance = bench.listening.commit(800 * MS)
+    assert utterance.transcript is not None
+    assert utterance.transcript.text == "hello"
+
+
+def test_a_pause_that_was_none_is_transcribed_anew() -> None:
+    bench = Bench(transcribe=True)
+    bench.hear(1000)
+    bench.begin(0)
+    bench.listening.pause(800 * MS)
+    item_id = bench.listening.turn.item_id  # type: ignore[union-attr]
+    bench.listening.on_transcript(item_id, Transcript("hello", "final", 800 * MS))
+    bench.listening.resume()
+    bench.effects()
+    assert bench.listening.commit(900 * MS).transcript is None
+    asked = [e.payload for e in bench.effects() if isinstance(e, AppendInput)]
+    assert asked == [DecodeSpeech("final", 900 * MS)]
+
+
+def test_a_lost_recogniser_is_replaced_once_and_hears_the_turn_again() -> None:
+    bench = Bench(transcribe=True)
+    bench.hear(1000)
+    bench.begin(200)
+    item_id = bench.listening.turn.item_id  # type: ignore[union-attr]
+    bench.effects()
+    bench.streams.cancel(Owner.TRANSCRIBER, item_id)
+    assert not bench.listening.recogniser_ended(item_id)
+    assert bench.fed("asr") == [(200, 1000)]
+    bench.streams.cancel(Owner.TRANSCRIBER, item_id)
+    bench.effects()
+    assert not bench.listening.recogniser_ended(item_id)
+    assert bench.effects() == []
+    bench.listening.commit(900 * MS)
+    assert bench.fed("asr") == [(200, 900)]
+
+
+def test_a_recogniser_that_is_lost_after_the_commit_leaves_the_turn_without_text() -> None:
+    bench = Bench(transcribe=True)
+    bench.hear(1000)
+    utterance = bench.listening.commit_all()
+    assert bench.listening.recogniser_ended(utterance.item_id)
+    assert not bench.listening.recogniser_ended("unknown")
+
+
+# Commits
+
+
+def test_a_commit_by_hand_takes_everything() -> None:
+    bench = Bench()
+    bench.hear(600)
+    utterance = bench.listening.commit_all()
+    assert (utterance.start_sample, utterance.end_sample) == (0, 600 * MS)
+    assert bench.listening.audio.held_ms == 0
+
+
+@pytest.mark.parametrize("ms", [0, 99])
+def test_too_little_audio_is_no_utterance_and_stays(ms: int) -> None:
+    bench = Bench()
+    bench.hear(ms)
+    with pytest.raises(ProtocolError, match=f"holds {ms} ms of audio, a commit needs") as refusal:
+        bench.listening.commit_all()
+    assert refusal.value.code == "input_audio_buffer_commit_empty"
+    bench.hear(100 - ms)
+    assert bench.listening.commit_all().end_sample == 100 * MS
+
+
+def test_what_the_resampler_keeps_back_counts_as_audio() -> None:
+    bench = Bench()
+    bench.listening.audio.set_format(PcmuFormat())
+    bench.listening.append(b"\xff" * 800)
+    assert bench.listening.audio.held_ms < 100
+    bench.listening.commit_all()
+
+
+def test_a_commit_by_hand_in_mid_turn_ends_the_turn_that_the_detector_began() -> None:
+    bench = Bench(ServerVad())
+    bench.hear(1000)
+    bench.begin(400)
+    item_id = bench.listening.turn.item_id  # type: ignore[union-attr]
+    utterance = bench.listening.commit_all()
+    assert (utterance.item_id, utterance.start_sample) == (item_id, 400 * MS)
+    assert bench.listening.floor.state is FloorState.SILENT
+
+
+def test_the_silence_that_ended_a_turn_is_no_turn() -> None:
+    bench = Bench(ServerVad())
+    bench.hear(2000)
+    bench.begin(0)
+    bench.listening.commit(1500 * MS)
+    assert bench.listening.audio.held_ms == 500
+    with pytest.raises(ProtocolError, match="holds 0 ms"):
+        bench.listening.commit_all()
+    bench.hear(150)
+    utterance = bench.listening.commit_all()
+    assert (utterance.start_sample, utterance.end_sample) == (2000 * MS, 2150 * MS)
+
+
+def test_half_a_sample_ends_with_what_the_client_commits() -> None:
+    bench = Bench()
+    bench.hear(200)
+    bench.listening.append(b"\x07")
+    bench.listening.commit_all()
+    bench.hear(100)
+    assert bench.listening.audio.dropped_bytes == 1
+    assert set(bench.listening.audio.read(0).pcm) == {0, 1}
+
+
+def test_half_a_sample_survives_a_turn_that_the_detector_ends() -> None:
+    bench = Bench(ServerVad())
+    bench.hear(200)
+    bench.begin(0)
+    bench.listening.append(b"\x07")
+    bench.listening.commit(100 * MS)
+    bench.listening.append(b"\x00")
+    assert bench.listening.audio.read(200 * MS).pcm == b"\x07\x00"
+
+
+def test_a_turn_begins_no_earlier_than_what_is_still_there() -> None:
+    bench = Bench()
+    bench.hear(500)
+    bench.listening.audio.drop_before(300 * MS)
+    assert bench.listening.begin(100 * MS).start_sample == 300 * MS
+
+
+def test_a_model_that_decides_by_itself_has_nothing_to_commit() -> None:
+    bench = Bench(retain=False)
+    bench.hear(1000)
+    with pytest.raises(ProtocolError, match="holds 0 ms"):
+        bench.listening.commit_all()
+
+
+# Forgetting
+
+
+def test_clearing_forgets_audio_and_turn_and_recogniser() -> None:
+    bench = Bench(ServerVad(), transcribe=True)
+    bench.hear(1000)
+    bench.begin(0)
+    bench.effects()
+    bench.listening.append(b"\x07")
+    bench.listening.clear()
+    assert bench.listening.turn is None
+    assert bench.listening.audio.held_bytes == 0
+    assert any(isinstance(effect, CancelRequest) for effect in bench.effects())
+    bench.hear(100)
+    assert bench.listening.audio.next_sample == 1100 * MS
+
+
+def test_a_detector_that_lags_behind_cannot_bring_back_what_was_cleared() -> None:
+    bench = Bench(ServerVad())
+    bench.hear(1000)
+    bench.listening.clear()
+    heard = [bench.listening.on_activity(VoiceActivity(0.9, w * 512)) for w in range(20, 31)]
+    assert heard == [()] * 11
+
+
+def test_a_turn_that_was_none_is_forgotten_and_its_audio_stays() -> None:
+    bench = Bench(ServerVad())
+    bench.hear(1000)
+    bench.begin(400, confirm=False)
+    bench.listening.abandon()
+    assert bench.listening.turn is None
+    assert bench.listening.audio.held_ms == 1000
+
+
+def test_where_there_is_no_turn_there_is_nothing_to_pause_or_resume() -> None:
+    bench = Bench(transcribe=True)
+    bench.listening.pause(100)
+    bench.listening.resume()
+    bench.listening.abandon()
+    assert bench.effects() == []
