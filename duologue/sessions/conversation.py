@@ -120,6 +120,10 @@ class Conversation:
         """Note what the person said in a turn, if its item is still there."""
         self._history.set_user_transcript(item_id, transcript)
 
+    def lose_transcript(self, item_id: str, reason: str) -> None:
+        """Note that nobody will know what the person said in a turn."""
+        self._history.lose_user_transcript(item_id, reason)
+
     def commit_speech(self, item_id: str) -> Iterator[Event]:
         """Add the person's turn; yields its events, with what had to be forgotten for it."""
         for forgotten in self._history.make_room():

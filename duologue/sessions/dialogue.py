@@ -101,7 +101,12 @@ class Dialogue:
                 code=ErrorCode.RESPONSE_ACTIVE,
             )
         view = self._view(config)
-        self.tell(self._begin(config, view, now), now)
+        lost = self._history.last_turn_lost() if config.input is None else ""
+        if lost and self._host.capabilities.reads_transcripts:
+            # To the plugin it would look as if the person had said nothing.
+            self._speaking.stop(self._open(config, view, now), "failed", lost, now)
+        else:
+            self.tell(self._begin(config, view, now), now)
 
     def answer_when_free(self) -> None:
         """The person has finished: answer, now or when the current answer is over."""
@@ -136,11 +141,11 @@ class Dialogue:
         text = response.spoken.heard_text() if response.audio else "".join(response.delivered_text)
         self.tell(Interrupted(response.id, text), now)
 
-    def fail_waiting(self, code: str, now: float) -> None:
-        """Fail the answer that has said nothing so far: what it waits for will not come."""
-        active = self._speaking.active
-        if active is not None and active.state is ResponseState.CREATED:
-            self.stop(active, "failed", code, now)
+    def fail_waiting(self, item_id: str, code: str, now: float) -> None:
+        """Fail the responses that wait for the words of an item: they will not come."""
+        for response in self._speaking.all():
+            if response.state is ResponseState.CREATED and item_id in response.awaits:
+                self.stop(response, "failed", code, now)
 
     def fail_silent(self, timeout_s: float, now: float) -> None:
         """Fail responses from which nothing has come for too long, though nothing waits."""
@@ -172,9 +177,14 @@ class Dialogue:
     def _begin(
         self, config: ResponseConfig, view: tuple[ItemView, ...], now: float
     ) -> ResponseRequested:
-        response = self._speaking.begin(self._new_id("resp"), config, now)
-        self._streams.open_lane(response.lane)
+        response = self._open(config, view, now)
         return ResponseRequested(response.id, view, plugin_config(config, self._host.capabilities))
+
+    def _open(self, config: ResponseConfig, view: tuple[ItemView, ...], now: float) -> Response:
+        response = self._speaking.begin(self._new_id("resp"), config, now)
+        response.awaits = frozenset(item.id for item in view if item.text is None)
+        self._streams.open_lane(response.lane)
+        return response
 
     def _spoken_in(self, response_id: str) -> Response:
         response = self._speaking.get(response_id)

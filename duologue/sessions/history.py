@@ -84,11 +84,16 @@ class Spoken:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One item of the conversation, and what the wire does not show of it."""
+    """One item of the conversation, and what the wire does not show of it.
+
+    Args:
+        lost: Why nobody knows what the person said in it.
+    """
 
     item: Item
     spoken: Spoken | None = None
     interrupted: bool = False
+    lost: str = ""
 
 
 class History:
@@ -193,6 +198,20 @@ class History:
                 for part in entry.item.content
             )
             entry.item = msgspec.structs.replace(entry.item, content=content)
+
+    def lose_user_transcript(self, item_id: str, reason: str) -> None:
+        """Note that what the person said will stay unknown, if the item is still there."""
+        self.set_user_transcript(item_id, "")
+        entry = self._by_id.get(item_id)
+        if entry is not None:
+            entry.lost = reason
+
+    def last_turn_lost(self) -> str:
+        """Return why the words of the person's last item are unknown; empty where they are not."""
+        for entry in reversed(self._entries):
+            if isinstance(entry.item, MessageItem) and entry.item.role == "user":
+                return entry.lost
+        return ""
 
     def view(self) -> tuple[ItemView, ...]:
         """Return the conversation as a prompt should have it."""

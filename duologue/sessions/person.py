@@ -202,6 +202,6 @@ class Person:
         self._untranscribed.pop(item_id, None)
         if self._config.transcription is not None:
             self._speaking.emit(self._transcripts.failed(item_id))
-        self._conversation.set_transcript(item_id, "")
+        self._conversation.lose_transcript(item_id, code)
         if self._capabilities.reads_transcripts:
-            self._dialogue.fail_waiting(code, now)
+            self._dialogue.fail_waiting(item_id, code, now)

@@ -58,6 +58,7 @@ class Response:
         progress_at: When it was created, or last produced something.
         item_id: The assistant's message; made at the first output.
         spoken: All that was generated so far; shared with the conversation's entry.
+        awaits: Items of its conversation whose words were not known when it was created.
         delivered_text: What was handed to the connection as text or transcript.
         outcome: Set when generation ends: the status and reason for ``response.done``.
     """
@@ -67,6 +68,7 @@ class Response:
     progress_at: float
     encoder: OutputEncoder
     item_id: str = ""
+    awaits: frozenset[str] = frozenset()
     state: ResponseState = ResponseState.CREATED
     spoken: Spoken = field(init=False)
     delivered_text: list[str] = field(default_factory=list)
