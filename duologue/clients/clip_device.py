@@ -70,6 +70,9 @@ class ClipDevice:
         self.dropped_frames = 0
         """Frames that were said while the network took nothing."""
 
+        self.started_at = 0.0
+        """When its first frame began."""
+
         self.said_samples = 0
         """Length of what was said so far: the time of this device."""
 
@@ -113,7 +116,8 @@ class ClipDevice:
 
     async def run(self, call: DevicePort) -> None:
         """Speak and listen until cancelled."""
-        schedule = FrameSchedule(self._now(), FRAME_MS / 1000)
+        self.started_at = self._now()
+        schedule = FrameSchedule(self.started_at, FRAME_MS / 1000)
         while True:
             now = self._now()
             for _ in range(schedule.due(now)):

@@ -18,6 +18,7 @@ from duologue.core.audio import samples_to_ms
 from duologue.core.errors import CodecError, LimitExceeded
 from duologue.protocol.commands import CancelResponse, RetrieveItem, TruncateItem
 from duologue.protocol.events import (
+    AudioCommitted,
     Event,
     ItemAdded,
     ItemDeleted,
@@ -275,6 +276,8 @@ class CallMachine:
                 turn = self.timing.turn(item_id)
                 turn.end_of_turn_at = now
                 turn.speech_until = self.input_clock.time_of(end_ms)
+            case AudioCommitted(item_id=item_id):
+                self._committed(item_id, now)
             case TranscriptionDelta(item_id=item_id, delta=delta):
                 self.transcript.open(item_id, Side.CALLER)
                 self.transcript.add(item_id, delta)
@@ -304,6 +307,13 @@ class CallMachine:
                 self.transcript.remove(item_id)
             case _:
                 pass
+
+    def _committed(self, item_id: str, now: float) -> None:
+        """A turn that was ended by hand has no other events."""
+        turn = self.timing.turn(item_id)
+        if turn.end_of_turn_at is None:
+            turn.end_of_turn_at = now
+        self.transcript.open(item_id, Side.CALLER)
 
     def _item_added(self, item: Item, now: float) -> None:
         """A typed message is a turn of its own; speech is known by its own events."""

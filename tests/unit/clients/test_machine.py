@@ -13,6 +13,7 @@ from duologue.clients.transcript import Line, LineState
 from duologue.protocol.audio_formats import PcmuFormat
 from duologue.protocol.commands import CancelResponse, RetrieveItem, TruncateItem
 from duologue.protocol.events import (
+    AudioCommitted,
     Event,
     ItemAdded,
     ItemDeleted,
@@ -218,6 +219,16 @@ def test_typed_text_is_a_turn(caller: Caller) -> None:
     assert str(caller.machine.transcript) == "caller: Hi"
     (turn,) = caller.machine.timing
     assert turn.speech_until == caller.now
+
+
+def test_a_turn_that_was_ended_by_hand_has_its_answer(caller: Caller) -> None:
+    caller.hear(AudioCommitted(previous_item_id=None, item_id="item_q"))
+    answer = FakeAnswer("a")
+    caller.hear(answer.created())
+    (turn,) = caller.machine.timing
+    assert turn.end_of_turn_at == caller.now
+    assert turn.response_id == answer.response_id
+    assert turn.speech_until is None
 
 
 def test_a_written_answer_is_read_as_it_comes(caller: Caller) -> None:

@@ -1,0 +1,60 @@
+"""Ask a Duologue server something, hear the answer, and interrupt it: the SDK on one page.
+
+duologue serve                                   # in another terminal
+python examples/hello_client.py                  # types a question
+python examples/hello_client.py question.wav     # says a 24 kHz mono 16-bit WAV file
+"""
+
+import asyncio
+import sys
+import wave
+
+from duologue.clients import DuplexClient, LineState
+from duologue.protocol.response_events import AudioTranscriptDelta, ResponseDone
+
+URL = "ws://localhost:8080/v1/realtime"
+
+
+async def main(question: str | None) -> None:
+    async with DuplexClient.connect(URL) as call:
+        await call.update(instructions="You are kind and brief.", transcription=True)
+
+        if question is None:
+            await call.say_text("How do I boil an egg?")
+        else:
+            await say_in_real_time(call, question)
+
+        async for event in call.events():
+            match event:
+                case AudioTranscriptDelta(delta=text):
+                    print(text, end="", flush=True)
+                case ResponseDone():
+                    break
+        print()
+
+        # The answer has arrived; it is still being heard. One more question cuts it off, and the
+        # server is told how much of it was heard.
+        await call.say_text("And in one word?")
+        await call.wait_until_quiet()
+
+        print("\nWhat was said, and what was heard of it:")
+        for line in call.transcript:
+            cut = f"  (not heard: {line.unheard_text.strip()})" if line.unheard_text else ""
+            interrupted = " [interrupted]" if line.state is LineState.CUT else ""
+            print(f"  {line.side.value}{interrupted}: {line.heard_text}{cut}")
+        for turn in call.timing:
+            if turn.wait_s is not None:
+                print(f"  waited {turn.wait_s:.2f} s for the first sound of an answer")
+
+
+async def say_in_real_time(call: DuplexClient, path: str) -> None:
+    """Say a file as a person would, and be silent afterwards, so that the turn can end."""
+    with wave.open(path) as file:
+        pcm = file.readframes(file.getnframes())
+    frame = 24_000 * 2 // 50
+    for start in range(0, len(pcm) + 50 * frame, frame):
+        call.send_audio(pcm[start : start + frame].ljust(frame, b"\0"))
+        await asyncio.sleep(0.02)
+
+
+asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else None))
