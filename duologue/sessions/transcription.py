@@ -77,7 +77,10 @@ class Transcriber:
         if utterance is None:
             return
         self._feed(utterance, audio)
-        if self._partial is not None and audio.end_sample >= utterance.partial_due:
+        if self._partial is None or utterance.asked_final_at is not None:
+            # A recogniser answers the newest request alone: a partial would displace the final.
+            return
+        if audio.end_sample >= utterance.partial_due:
             utterance.partial_due = audio.end_sample + self._partial
             self._ask(utterance, "partial", audio.end_sample)
 

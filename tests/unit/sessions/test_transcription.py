@@ -67,6 +67,17 @@ def test_partials_are_asked_for_now_and_then() -> None:
     assert bench.decodes() == [DecodeSpeech("partial", 600), DecodeSpeech("partial", 1100)]
 
 
+def test_a_partial_never_displaces_a_final_that_is_still_waiting() -> None:
+    bench = Bench(partial_ms=500)
+    bench.transcriber.begin("a", frame(0, 100))
+    bench.transcriber.pause("a", 90)
+    bench.transcriber.append("a", frame(100, 600))
+    assert bench.decodes() == [DecodeSpeech("final", 90)]
+    bench.transcriber.resume("a")
+    bench.transcriber.append("a", frame(700, 100))
+    assert bench.decodes() == [DecodeSpeech("partial", 800)]
+
+
 def test_partials_may_be_switched_off() -> None:
     bench = Bench(partial_ms=None)
     bench.transcriber.begin("a", frame(0, 100))
