@@ -264,7 +264,7 @@ class Speaking:
         lead_s = self.playback.lead_s(now)
         allowed = self._delta_samples
         if self._lead_s is not None:
-            headroom = int((self._lead_s - lead_s) * self.rate_hz)
+            headroom = round((self._lead_s - lead_s) * self.rate_hz)
             # Whole pieces only: a trickle of tiny ones would cost a message each.
             if headroom < allowed and lead_s > self._dry_s:
                 if self.buffer.has_speech():

@@ -1,0 +1,246 @@
+"""What a client may do to the conversation."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from duologue.core.errors import ProtocolError
+from duologue.core.ids import id_maker
+from duologue.protocol.commands import CreateItem, DeleteItem, RetrieveItem, TruncateItem
+from duologue.protocol.events import (
+    AudioCommitted,
+    ItemAdded,
+    ItemDeleted,
+    ItemDone,
+    ItemRetrieved,
+    ItemTruncated,
+)
+from duologue.protocol.items import (
+    FunctionCallItem,
+    InputAudio,
+    InputText,
+    Item,
+    MessageItem,
+    OutputAudio,
+    OutputText,
+)
+from duologue.sessions.conversation import Conversation
+from duologue.sessions.history import History, Spoken
+from duologue.sessions.playback import PlaybackLedger
+
+RATE_HZ = 1000
+T = 100.0
+TEXT = "one two three four five six"
+
+
+def user(item_id: str = "", text: str = "hello") -> MessageItem:
+    return MessageItem(id=item_id, role="user", content=(InputText(text=text),))
+
+
+class Bench:
+    """A conversation, and an answer of the assistant in it if a test wants one."""
+
+    def __init__(self, max_items: int = 10) -> None:
+        self.history = History(max_items)
+        self.playback = PlaybackLedger(RATE_HZ)
+        self.conversation = Conversation(self.history, self.playback, id_maker(random.Random(0)))
+
+    def add(self, item: Item) -> None:
+        self.history.add(item)
+
+    def speak(
+        self, item_id: str = "a", *, sent_ms: int = 6000, status: str = "completed"
+    ) -> Spoken:
+        """Let the assistant say six words in six seconds."""
+        content = (OutputAudio(transcript=TEXT),)
+        item = MessageItem(id=item_id, role="assistant", status=status, content=content)  # type: ignore[arg-type]
+        spoken = Spoken("r", RATE_HZ, TEXT, [], 6000, complete=True)
+        self.history.add(item).spoken = spoken
+        if sent_ms:
+            self.playback.on_sent(item_id, sent_ms, T)
+        return spoken
+
+    def truncate(self, item_id: str, end_ms: int, content_index: int = 0) -> ItemTruncated:
+        command = TruncateItem(item_id=item_id, audio_end_ms=end_ms, content_index=content_index)
+        event = self.conversation.truncate(command, T)
+        assert isinstance(event, ItemTruncated)
+        return event
+
+
+def test_a_created_item_is_announced_where_it_stands() -> None:
+    bench = Bench()
+    bench.add(user("x"))
+    entry, events = bench.conversation.create(CreateItem(item=user("y")))
+    assert events == [
+        ItemAdded(previous_item_id="x", item=user("y")),
+        ItemDone(previous_item_id="x", item=user("y")),
+    ]
+    assert bench.history.get("y") is entry
+
+
+def test_an_item_may_be_put_at_the_front() -> None:
+    bench = Bench()
+    bench.add(user("x"))
+    _, events = bench.conversation.create(CreateItem(item=user("y"), previous_item_id="root"))
+    assert events[0] == ItemAdded(previous_item_id=None, item=user("y"))
+
+
+def test_an_item_without_an_id_gets_one_and_is_complete() -> None:
+    entry, _ = Bench().conversation.create(
+        CreateItem(item=MessageItem(role="user", status="in_progress"))
+    )
+    assert entry.item.id.startswith("item_")
+    assert entry.item.status == "completed"
+
+
+def test_audio_of_an_item_is_not_shown_again() -> None:
+    content = (InputAudio(transcript="hello", audio=b"\x00\x00"),)
+    entry, _ = Bench().conversation.create(
+        CreateItem(item=MessageItem(role="user", content=content))
+    )
+    assert isinstance(entry.item, MessageItem)
+    assert entry.item.content == (InputAudio(transcript="hello"),)
+
+
+def test_audio_without_words_is_refused() -> None:
+    bench = Bench()
+    item = MessageItem(role="user", content=(InputAudio(audio=b"\x00\x00"),))
+    with pytest.raises(ProtocolError, match="not heard here"):
+        bench.conversation.create(CreateItem(item=item))
+    assert len(bench.history) == 0
+
+
+def test_an_item_is_retrieved_as_it_was_said() -> None:
+    bench = Bench()
+    bench.speak()
+    event = bench.conversation.retrieve(RetrieveItem(item_id="a"))
+    assert event == ItemRetrieved(item=bench.history.get("a").item)
+
+
+def test_an_answer_that_was_cut_is_retrieved_as_it_was_heard() -> None:
+    bench = Bench()
+    bench.speak()
+    bench.truncate("a", 2300)
+    event = bench.conversation.retrieve(RetrieveItem(item_id="a"))
+    assert isinstance(event, ItemRetrieved)
+    assert isinstance(event.item, MessageItem)
+    assert event.item.content == (OutputAudio(transcript="one two"),)
+
+
+def test_an_item_that_is_not_there_cannot_be_retrieved() -> None:
+    with pytest.raises(ProtocolError) as refusal:
+        Bench().conversation.retrieve(RetrieveItem(item_id="x"))
+    assert refusal.value.code == "item_retrieve_invalid_item_id"
+
+
+def test_a_deleted_item_is_gone() -> None:
+    bench = Bench()
+    bench.add(user("x"))
+    assert bench.conversation.delete(DeleteItem(item_id="x")) == ItemDeleted(item_id="x")
+    with pytest.raises(ProtocolError) as refusal:
+        bench.conversation.delete(DeleteItem(item_id="x"))
+    assert refusal.value.code == "item_delete_invalid_item_id"
+
+
+def test_a_cut_is_answered_with_the_value_that_was_asked_and_taken_as_far_as_was_sent() -> None:
+    bench = Bench()
+    spoken = bench.speak(sent_ms=2000)
+    assert bench.truncate("a", 10**12).audio_end_ms == 10**12
+    assert spoken.cut_sample == 2000
+    assert bench.history.get("a").interrupted
+
+
+def test_cuts_only_shrink() -> None:
+    bench = Bench()
+    spoken = bench.speak()
+    cuts = []
+    for end_ms in (3000, 4500, 1500, 0):
+        bench.truncate("a", end_ms)
+        cuts.append((spoken.cut_sample, spoken.heard_text()))
+    assert cuts == [
+        (3000, "one two three"),
+        (3000, "one two three"),
+        (1500, "one"),
+        (0, ""),
+    ]
+
+
+def test_an_answer_of_which_nothing_was_sent_yet_was_not_heard() -> None:
+    bench = Bench()
+    spoken = bench.speak(sent_ms=0, status="in_progress")
+    bench.truncate("a", 500)
+    assert spoken.cut_sample == 0
+
+
+def test_an_answer_from_long_ago_stays_as_it_is() -> None:
+    bench = Bench()
+    spoken = bench.speak(sent_ms=0)
+    bench.truncate("a", 500)
+    assert spoken.cut_sample is None
+    assert not bench.history.get("a").interrupted
+
+
+def test_a_negative_position_is_refused() -> None:
+    bench = Bench()
+    bench.speak()
+    with pytest.raises(ProtocolError, match="audio_end_ms is -1, the least is 0") as refusal:
+        bench.truncate("a", -1)
+    assert (refusal.value.code, refusal.value.param) == ("invalid_value", "audio_end_ms")
+
+
+def test_an_item_of_speech_has_one_part() -> None:
+    bench = Bench()
+    bench.speak()
+    with pytest.raises(ProtocolError, match="only part 0") as refusal:
+        bench.truncate("a", 100, content_index=1)
+    assert refusal.value.param == "content_index"
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        (user("x"), "item 'x' is a user message: only the assistant's speech can be cut"),
+        (FunctionCallItem(id="x", name="f"), "tool call or its output: it has no audio"),
+        (
+            MessageItem(id="x", role="assistant", content=(OutputText(text="a"),)),
+            "item 'x' is text: only speech can be truncated",
+        ),
+    ],
+)
+def test_what_is_not_the_assistants_speech_cannot_be_cut(item: Item, message: str) -> None:
+    bench = Bench()
+    bench.add(item)
+    with pytest.raises(ProtocolError, match=message) as refusal:
+        bench.truncate("x", 100)
+    assert refusal.value.code == "item_truncate_invalid_item_id"
+
+
+def test_a_committed_turn_becomes_an_item_at_the_end() -> None:
+    bench = Bench()
+    bench.add(user("x"))
+    events = list(bench.conversation.commit_speech("y"))
+    item = MessageItem(id="y", role="user", content=(InputAudio(),))
+    assert events == [
+        AudioCommitted(previous_item_id="x", item_id="y"),
+        ItemAdded(previous_item_id="x", item=item),
+        ItemDone(previous_item_id="x", item=item),
+    ]
+
+
+def test_a_turn_finds_room_at_the_expense_of_the_oldest() -> None:
+    bench = Bench(max_items=1)
+    bench.add(user("x"))
+    events = list(bench.conversation.commit_speech("y"))
+    assert events[:2] == [
+        ItemDeleted(item_id="x"),
+        AudioCommitted(previous_item_id=None, item_id="y"),
+    ]
+
+
+def test_a_turn_gets_its_words_later() -> None:
+    bench = Bench()
+    list(bench.conversation.commit_speech("y"))
+    bench.conversation.set_transcript("y", "hello")
+    assert bench.history.view()[0].text == "hello"
