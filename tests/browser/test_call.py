@@ -250,14 +250,11 @@ async def test_settings_change_the_session_in_mid_call(browse: Browse) -> None:
                 document.querySelector('[name=turnTaking][value=server_vad]').click();
             })()"""
         )
-        updates = [m.event["session"] for m in await of_type(page, "session.update")]
-        assert [update.get("instructions") for update in updates] == [
-            None,
-            "Be brief.",
-            "Be brief.",
-        ]
-        detection = [update["audio"]["input"]["turn_detection"]["type"] for update in updates]
-        assert detection == ["semantic_vad", "semantic_vad", "server_vad"]
+        first, *_, last = [m.event["session"] for m in await of_type(page, "session.update")]
+        assert "instructions" not in first
+        assert first["audio"]["input"]["turn_detection"]["type"] == "semantic_vad"
+        assert last["instructions"] == "Be brief."
+        assert last["audio"]["input"]["turn_detection"]["type"] == "server_vad"
 
 
 async def test_hanging_up_ends_everything_and_calling_again_begins_anew(

@@ -162,7 +162,7 @@ async def test_a_server_that_takes_turns_in_another_way_still_holds_the_call(
     gateway.turn_detection = ("server_vad",)
     async with browse(question) as page:
         await connect(page)
-        await page.until("document.getElementById('notice').innerText.includes('semantic_vad')")
+        await page.until("document.getElementById('notice').innerText.includes('own way')")
         await page.until("document.querySelector('#chat .heard')?.textContent", timeout_s=20)
         (update,) = [m.event for m in await page.messages() if m.type == "session.updated"]
         assert update["session"]["audio"]["input"]["transcription"]["model"]

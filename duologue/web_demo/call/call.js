@@ -33,6 +33,8 @@ import { sessionOf } from "./settings.js";
  * @property {Window & typeof globalThis} scope
  */
 
+const TURN_DETECTION = "session.audio.input.turn_detection";
+
 export class Call {
   #parts;
   /** Grows with each dialling and hanging up, so that what an older one awaited is dropped. */
@@ -231,17 +233,17 @@ export class Call {
       this.#setPhase("live");
       this.applySession();
     }
-    if (event.type === "error") this.#keepTurnTaking(event.error.param ?? "");
-    this.#conversation?.receive(event);
+    const isRefusal = event.type === "error" && event.error.param?.startsWith(TURN_DETECTION);
+    if (isRefusal) this.#leaveTurnTakingToServer();
+    else this.#conversation?.receive(event);
   }
 
   /**
    * An update is refused whole. Where the server cannot take turns as was asked, the rest is sent
    * again, and its own way of taking turns stays in force.
-   * @param {string} param what the refused update was refused for
    */
-  #keepTurnTaking(param) {
-    if (!param.startsWith("session.audio.input.turn_detection")) return;
+  #leaveTurnTakingToServer() {
+    this.onNotice("This server takes turns in its own way: it cannot do what the settings ask for.");
     const { audio, ...session } = this.#session();
     const { turn_detection: _, ...input } = audio.input;
     this.#parts.connection.send({

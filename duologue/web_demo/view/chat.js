@@ -121,9 +121,12 @@ function label(entry) {
 /** @param {Entry} entry */
 function words(entry) {
   const line = element("p", "words");
+  if (entry.text === "") {
+    line.append(placeholder(entry));
+    return line;
+  }
   if (entry.speaker !== "duologue") {
-    if (entry.text === "") line.append(placeholder(entry));
-    else line.append(entry.text);
+    line.append(entry.text);
     return line;
   }
   const rest = entry.text.slice(entry.heardCharacters).trim();
@@ -137,7 +140,7 @@ function words(entry) {
 
 /** @param {Entry} entry */
 function placeholder({ state }) {
-  if (state === "failed") return element("em", "", "could not be understood");
+  if (state === "failed" || state === "heard") return element("em", "", "without a transcript");
   const dots = element("span", "dots");
   dots.append(element("i", ""), element("i", ""), element("i", ""));
   dots.append(element("span", "visually-hidden", state === "listening" ? "speaking" : "…"));
