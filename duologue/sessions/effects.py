@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from duologue.core.fence import Fence
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Request
 
@@ -46,10 +47,26 @@ class GrantCredit:
 
 
 @dataclass(frozen=True, slots=True)
+class RefenceRequest:
+    """Let what a request produces from now on carry another fence."""
+
+    request_id: str
+    fence: Fence
+
+
+@dataclass(frozen=True, slots=True)
 class EndSession:
     """The session is over; ``reason`` is an error code or ``closed``."""
 
     reason: str
 
 
-Effect = SubmitRequest | AppendInput | FinishInput | CancelRequest | GrantCredit | EndSession
+Effect = (
+    SubmitRequest
+    | AppendInput
+    | FinishInput
+    | CancelRequest
+    | GrantCredit
+    | RefenceRequest
+    | EndSession
+)

@@ -66,7 +66,7 @@ class PluginHost:
                 case CancelStage(key=key):
                     self._streams.cancel(Owner.PLUGIN, key)
                 case AdoptStage(key=key, response_id=response_id):
-                    self._stream(key).lane = self._lane(response_id)
+                    self._streams.adopt(self._stream(key), self._lane(response_id))
 
     def _lane(self, response_id: str | None) -> Lane:
         if response_id is None:

@@ -26,6 +26,7 @@ from duologue.sessions.effects import (
     EndSession,
     FinishInput,
     GrantCredit,
+    RefenceRequest,
     SubmitRequest,
 )
 from duologue.sessions.inputs import Rejected, SessionInput
@@ -212,6 +213,8 @@ class Session:
                     self._submit(request)
                 case GrantCredit(request_id=request_id, credit=credit):
                     self._engine.grant(request_id, credit)
+                case RefenceRequest(request_id=request_id, fence=fence):
+                    self._engine.refence(request_id, fence)
                 case FinishInput(request_id=request_id):
                     self._engine.finish_input(request_id)
                 case CancelRequest(request_id=request_id):

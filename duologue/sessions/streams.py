@@ -19,6 +19,7 @@ from duologue.sessions.effects import (
     Effect,
     FinishInput,
     GrantCredit,
+    RefenceRequest,
     SubmitRequest,
 )
 
@@ -119,6 +120,11 @@ class Streams:
     def open_lane(self, lane: Lane) -> None:
         """Let work be done for a response."""
         self.epochs.open(lane)
+
+    def adopt(self, stream: Stream, lane: Lane) -> None:
+        """Move a running stream to another lane: it is stale when that lane is."""
+        stream.lane = lane
+        self._effects.append(RefenceRequest(stream.request_id, self.epochs.fence(lane)))
 
     def interrupt_lane(self, lane: Lane) -> None:
         """Stop a response's work: whatever is still on its way is of an old epoch."""
