@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from duologue.core.errors import EngineError
 from duologue.engines.executors.base import REPLICA_LOST, Loss, WorkerListener
 from duologue.engines.messages import FromWorker, Ready, Report, ToWorker, WorkerSpec
@@ -44,16 +46,22 @@ class FakeExecutor:
 
     Args:
         stubborn: Workers outlive ``kill``.
+        stuck: Attempts to start one hang, as many as these; each listener is kept.
     """
 
-    def __init__(self, *, stubborn: bool = False) -> None:
+    def __init__(self, *, stubborn: bool = False, stuck: int = 0) -> None:
         self.workers: list[FakeWorker] = []
+        self.abandoned: list[FakeWorker] = []
         self.refusal: EngineError | None = None
         self._stubborn = stubborn
+        self._stuck = stuck
 
     async def start(self, spec: WorkerSpec, listener: WorkerListener) -> FakeWorker:
         if self.refusal is not None:
             raise self.refusal
         worker = FakeWorker(spec, listener, self._stubborn)
+        if len(self.abandoned) < self._stuck:
+            self.abandoned.append(worker)
+            await asyncio.Event().wait()
         self.workers.append(worker)
         return worker

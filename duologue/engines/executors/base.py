@@ -77,6 +77,8 @@ class Executor(Protocol):
     async def start(self, spec: WorkerSpec, listener: WorkerListener) -> Worker:
         """Start a worker and return before it is ready: it reports ``Ready`` or ``Died``.
 
+        Nothing is heard of it before this has returned. Whoever gives the attempt up cancels it.
+
         Raises:
             EngineError: It cannot be started at all.
         """

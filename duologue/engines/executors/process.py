@@ -82,6 +82,7 @@ class ProcessExecutor:
                 worker.close()
                 ours.close()
                 raise
+        worker.listen()
         return worker
 
 
@@ -94,7 +95,7 @@ class ProcessWorker:
         self._listener = listener
         self._link_buffer_bytes = link_buffer_bytes
         self._loop = asyncio.get_running_loop()
-        self._link: asyncio.WriteTransport | None = None
+        self._link: asyncio.Transport | None = None
         self._child: asyncio.SubprocessTransport | None = None
         self._pending: list[ToWorker] = []
         self._last_words: Died | None = None
@@ -128,11 +129,17 @@ class ProcessWorker:
         if self._link is not None:
             self._link.abort()
 
-    def link_made(self, link: asyncio.WriteTransport) -> None:
-        """The link is up; the child is told what to be."""
+    def link_made(self, link: asyncio.Transport) -> None:
+        """The link is up; the child is told what to be, and not heard before ``listen``."""
         self._link = link
         self._link_open = True
+        link.pause_reading()
         link.write(framing.encode(self._spec))
+
+    def listen(self) -> None:
+        """Hear the child: whoever started it has this object from now on."""
+        if self._link is not None and self._link_open:
+            self._link.resume_reading()
 
     def child_made(self, child: asyncio.SubprocessTransport) -> None:
         """The child runs."""
@@ -230,7 +237,7 @@ class _Link(asyncio.Protocol):
         self._reader = framing.FrameReader()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._worker.link_made(cast(asyncio.WriteTransport, transport))
+        self._worker.link_made(cast(asyncio.Transport, transport))
 
     def data_received(self, data: bytes) -> None:
         for body in self._reader.feed(data):

@@ -6,6 +6,7 @@ This module must not know how jobs are placed.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -13,7 +14,7 @@ from typing import Protocol
 import structlog
 
 from duologue.core.errors import EngineError
-from duologue.engines.executors.base import Executor, Loss, Worker
+from duologue.engines.executors.base import REPLICA_LOST, Executor, Loss, Worker
 from duologue.engines.messages import Ready, Report, Stop, ToWorker, WorkerSpec
 from duologue.engines.settings import EngineSettings
 
@@ -59,6 +60,29 @@ class ReplicaOwner(Protocol):
     def on_change(self, replica: Replica, change: ReplicaChange) -> None:
         """The replica has another state."""
         ...
+
+
+class _Life:
+    """Hears from one worker, from its start to its loss, or until its start is given up.
+
+    What an executor still has to say of it after that would be taken for news of the next one.
+    """
+
+    def __init__(
+        self, on_report: Callable[[Report], None], on_lost: Callable[[Loss], None]
+    ) -> None:
+        self._on_report = on_report
+        self._on_lost = on_lost
+        self._over = False
+
+    def on_report(self, report: Report) -> None:
+        if not self._over:
+            self._on_report(report)
+
+    def on_lost(self, loss: Loss) -> None:
+        if not self._over:
+            self._over = True
+            self._on_lost(loss)
 
 
 class Replica:
@@ -152,8 +176,25 @@ class Replica:
         longer_s = self._settings.restart_backoff_s * 2 ** min(failures, 30)
         return float(min(longer_s, self._settings.restart_backoff_max_s))
 
-    def on_report(self, report: Report) -> None:
-        """The worker said something."""
+    async def _run_worker(self) -> None:
+        self._warm.clear()
+        self._gone.clear()
+        timeout_s = self._settings.start_timeout_s
+        life = _Life(self._on_report, self._on_lost)
+        try:
+            async with asyncio.timeout(timeout_s):
+                self._worker = await self._executor.start(self._spec, life)
+                await self._warm.wait()
+        except EngineError as exc:
+            life.on_lost(Loss(exc.code, exc.message))
+        except TimeoutError:
+            log.error("worker_not_ready", worker=self.name, limit_s=timeout_s)
+            if self._worker is None:
+                life.on_lost(Loss(REPLICA_LOST, f"it did not start within {timeout_s:g} s"))
+            self.kill()
+        await self._gone.wait()
+
+    def _on_report(self, report: Report) -> None:
         if self.state is not ReplicaState.READY:
             match report.messages:
                 case [Ready(took_s=took_s), *_]:
@@ -165,8 +206,7 @@ class Replica:
                     pass
         self._owner.on_report(self, report)
 
-    def on_lost(self, loss: Loss) -> None:
-        """The worker is gone."""
+    def _on_lost(self, loss: Loss) -> None:
         was_ready = self.state is ReplicaState.READY
         self._worker = None
         self._failures = 0 if was_ready else self._failures + 1
@@ -178,21 +218,6 @@ class Replica:
             state = ReplicaState.FAILING if self._failures else ReplicaState.STARTING
             log.error("worker_lost", worker=self.name, code=loss.code, reason=loss.reason)
         self._change(ReplicaChange(self.name, state, loss=loss))
-
-    async def _run_worker(self) -> None:
-        self._warm.clear()
-        self._gone.clear()
-        timeout_s = self._settings.start_timeout_s
-        try:
-            async with asyncio.timeout(timeout_s):
-                self._worker = await self._executor.start(self._spec, self)
-                await self._warm.wait()
-        except EngineError as exc:
-            self.on_lost(Loss(exc.code, exc.message))
-        except TimeoutError:
-            log.error("worker_not_ready", worker=self.name, limit_s=timeout_s)
-            self.kill()
-        await self._gone.wait()
 
     def _change(self, change: ReplicaChange) -> None:
         self.state = change.state

@@ -4,14 +4,16 @@ import asyncio
 import os
 import select
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 import uvloop
 
 from duologue.core.errors import EngineError
+from duologue.engines import framing
 from duologue.engines.executors.process import QUIET_THREADS, ProcessExecutor, ProcessWorker
-from duologue.engines.messages import Append, Open
+from duologue.engines.messages import Append, Open, Ready, Report
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import WorkClass
 from tests.unit.engines.executors.executor_contract import Ear, ExecutorContract, spec, stop
@@ -107,6 +109,31 @@ class TestProcessExecutor(ExecutorContract):
         worker.send(Open("a", TextDelta("alive")))
         await ear.until(lambda: len(ear.of("a")) == 2)
         await stop(worker, ear)
+
+    async def test_nothing_is_heard_of_a_worker_before_its_start_has_returned(
+        self, executor: ProcessExecutor, tmp_path: Path
+    ) -> None:
+        """Also if the loop is busy for so long that the worker is ready, and gone, before that."""
+        said = framing.encode(Report([Ready(took_s=0.0)]))
+        hasty = tmp_path / "python"
+        hasty.write_text(
+            f"#!{sys.executable} -S\nimport os, sys\nos.write(int(sys.argv[5]), {said!r})\n"
+        )
+        hasty.chmod(0o755)
+        before = children()
+        ear = Ear()
+        start = asyncio.create_task(executor.start(spec(interpreter=str(hasty)), ear))
+        while not children() - before:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        (pid,) = children() - before
+        assert all_exit({pid})
+        while not start.done():
+            assert ear.reports == []
+            assert ear.losses == []
+            await asyncio.sleep(0)
+        assert ear.reports == []
+        await ear.ready()
+        await ear.lost()
 
     @pytest.mark.parametrize("turns", range(0, 12, 2))
     async def test_a_start_that_is_given_up_leaves_no_process(

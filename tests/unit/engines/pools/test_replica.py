@@ -140,6 +140,47 @@ async def test_a_worker_that_is_never_ready_is_killed_and_replaced() -> None:
         assert scene.owner.states[0] is FAILING
 
 
+async def test_a_start_that_hangs_is_given_up_and_tried_again() -> None:
+    async with running(FakeExecutor(stuck=1), start_timeout_s=0.01) as scene:
+        (await scene.worker(0)).warm()
+        assert scene.owner.states == [FAILING, READY]
+        (loss,) = [change.loss for change in scene.owner.changes if change.loss]
+        assert loss == Loss("replica_lost", "it did not start within 0.01 s")
+
+
+async def test_a_start_that_was_given_up_is_heard_of_no_more() -> None:
+    async with running(FakeExecutor(stuck=1), start_timeout_s=0.01) as scene:
+        second = await scene.worker(0)
+        (first,) = scene.executor.abandoned
+        first.warm()
+        first.lose()
+        assert scene.owner.states == [FAILING]
+        second.warm()
+        assert scene.replica.state is READY
+
+
+async def test_nobody_hears_a_worker_after_its_loss() -> None:
+    async with running(FakeExecutor()) as scene:
+        first = await scene.worker(0)
+        first.warm()
+        first.lose()
+        second = await scene.worker(1)
+        first.report(JobEnded("a", Outcome.COMPLETED))
+        first.warm()
+        first.lose()
+        assert scene.owner.states == [READY, STARTING]
+        assert scene.owner.reports == []
+        second.warm()
+        assert scene.replica.state is READY
+
+
+async def test_stopping_in_the_midst_of_a_start_ends_it() -> None:
+    async with running(FakeExecutor(stuck=1)) as scene:
+        await until(lambda: bool(scene.executor.abandoned))
+        await scene.replica.stop(10)
+        assert scene.executor.workers == []
+
+
 async def test_killing_it_replaces_its_worker() -> None:
     async with running(FakeExecutor()) as scene:
         (await scene.worker(0)).warm()
