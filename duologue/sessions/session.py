@@ -192,7 +192,8 @@ class Session:
         """Wake the connection if there is output, then set the timer, once for all of it."""
         if self._settling:
             return
-        if self._attachment is not None and not self._woken and self.machine.has_output():
+        # Again where a connection that reads at once has also said something at once.
+        while self._attachment is not None and not self._woken and self.machine.has_output():
             self._woken = self._settling = True
             self._attachment.on_output()
             self._settling = False
