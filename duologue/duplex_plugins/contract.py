@@ -22,22 +22,6 @@ from duologue.core.audio import AudioFrame
 from duologue.engines.payloads import Payload, SpeechMark, TokenUsage
 
 
-class InterruptPolicy(Enum):
-    """What an interruption does to the model behind the plugin."""
-
-    REPLAY = "replay"
-    """Nothing is resident: the next prompt is made from the history, which holds what was heard."""
-
-    CONTINUE = "continue"
-    """The model hears the interruption itself; only its output is flushed."""
-
-    REWIND = "rewind"
-    """The model's state is cut back to the heard position."""
-
-    RESTART = "restart"
-    """The model starts over with an empty memory."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What the session must know about a model. Each flag changes what the session does.
@@ -48,9 +32,8 @@ class Capabilities:
         hears_audio: Send ``Audio`` inputs.
         reads_transcripts: Transcribe the person's speech and send ``UserTranscript``, whether or
             not the client asked to see it.
-        decides_turns: The model itself begins responses (``BeginResponse``); committed turns do
-            not request one.
-        on_interrupt: See ``InterruptPolicy``.
+        decides_turns: The model itself begins responses (``BeginResponse``) and hears when it is
+            interrupted: no detector runs, and its silence is no fault.
         tick_ms: Send ``Tick`` at this interval of real time; ``None``: never.
         voices: Names that a client may ask for; the first is the default.
         speaks: The model can answer with audio.
@@ -61,7 +44,6 @@ class Capabilities:
     hears_audio: bool = False
     reads_transcripts: bool = False
     decides_turns: bool = False
-    on_interrupt: InterruptPolicy = InterruptPolicy.REPLAY
     tick_ms: int | None = None
     voices: tuple[str, ...] = ("default",)
     speaks: bool = True
@@ -112,6 +94,9 @@ class TurnKind(Enum):
     COMMITTED = "committed"
     """The turn is over and is an item of the conversation now."""
 
+    ABANDONED = "abandoned"
+    """It was none after all: the client took the audio back. Speculation is void."""
+
 
 class TranscriptKind(Enum):
     """How much a transcript may still change."""
@@ -160,10 +145,14 @@ class ResponseRequested:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemAdded:
-    """The client put an item into the conversation."""
+class ConversationChanged:
+    """The conversation is another one, as a prompt made now should have it.
 
-    item: ItemView
+    Comes when an item was added, deleted, transcribed or cut, so that a plugin which works ahead
+    need not keep a copy of its own. ``ResponseRequested`` brings its own.
+    """
+
+    conversation: tuple[ItemView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +213,7 @@ PluginInput = (
     | Turn
     | UserTranscript
     | ResponseRequested
-    | ItemAdded
+    | ConversationChanged
     | ConfigChanged
     | StageOutput
     | StageEnded

@@ -104,6 +104,27 @@ class ItemReference(msgspec.Struct, frozen=True, kw_only=True, tag="item_referen
 ResponseInput: TypeAlias = Item | ItemReference
 
 
+def text_bytes(item: Item) -> int:
+    """About what an item weighs in memory and on the wire, apart from a fixed part."""
+    match item:
+        case FunctionCallItem(arguments=arguments):
+            return len(arguments)
+        case FunctionCallOutputItem(output=output):
+            return len(output)
+        case MessageItem(content=content):
+            return sum(_part_bytes(part) for part in content)
+
+
+def _part_bytes(part: ContentPart) -> int:
+    match part:
+        case InputText(text=text) | OutputText(text=text):
+            return len(text)
+        case InputImage(image_url=url):
+            return len(url)
+        case InputAudio(transcript=transcript) | OutputAudio(transcript=transcript):
+            return len(transcript or "")
+
+
 def without_audio(item: Item) -> Item:
     """Return the item with no audio in it, as every server event shows it.
 

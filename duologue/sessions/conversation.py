@@ -29,7 +29,7 @@ from duologue.protocol.items import (
     OutputAudio,
     without_audio,
 )
-from duologue.sessions.history import Entry, History, check_can_be_read
+from duologue.sessions.history import History, check_can_be_read
 from duologue.sessions.playback import PlaybackLedger
 
 
@@ -41,7 +41,7 @@ class Conversation:
         self._playback = playback
         self._new_id = new_id
 
-    def create(self, command: CreateItem) -> tuple[Entry, list[Event]]:
+    def create(self, command: CreateItem) -> list[Event]:
         """Insert an item.
 
         Raises:
@@ -54,8 +54,8 @@ class Conversation:
             item = msgspec.structs.replace(item, id=self._new_id("item"))
         if item.status != "completed":
             item = msgspec.structs.replace(item, status="completed")
-        entry = self._history.add(item, command.previous_item_id)
-        return entry, list(self._announce(item))
+        self._history.add(item, command.previous_item_id)
+        return list(self._announce(item))
 
     def retrieve(self, command: RetrieveItem) -> Event:
         """Return an item as the session knows it, the assistant's speech as it was heard.
@@ -112,6 +112,7 @@ class Conversation:
         if heard is not None:
             entry.spoken.cut_sample = heard
             entry.interrupted = True
+        self._history.touch()
         return ItemTruncated(
             item_id=command.item_id, content_index=0, audio_end_ms=command.audio_end_ms
         )

@@ -11,6 +11,7 @@ from duologue.core.errors import ClientError, LimitExceeded, PluginError, Protoc
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
     BeginResponse,
+    ConversationChanged,
     EndResponse,
     Interrupted,
     ItemView,
@@ -51,6 +52,7 @@ class Dialogue:
         self.own_config = own_config
         """What a response has that no client asked for."""
         self._answer_pending = False
+        self._told = 0
         self._host = host
         self._speaking = speaking
         self._history = history
@@ -77,6 +79,12 @@ class Dialogue:
             self.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
         for request in requested:
             self.tell(request, now)
+
+    def tell_conversation(self, now: float) -> None:
+        """Let a plugin that prompts from text know the conversation, if it has changed."""
+        if self._history.changes != self._told and self._host.capabilities.reads_transcripts:
+            self._told = self._history.changes
+            self.tell(ConversationChanged(self._history.view()), now)
 
     def request(self, config: ResponseConfig, now: float) -> None:
         """Begin a response.
@@ -170,6 +178,8 @@ class Dialogue:
                         self._streams.grant(stream, granted_ms)
         for response in self._speaking.take_ended():
             self._streams.close_lane(response.lane)
+            self._history.touch()
+        self.tell_conversation(now)
         if self._answer_pending and self._speaking.active is None:
             self._answer_pending = False
             self.request(self.own_config, now)
@@ -210,6 +220,7 @@ class Dialogue:
         if entry.spoken is None or heard_samples >= entry.spoken.samples:
             return
         entry.spoken.cut_sample = heard_samples
+        self._history.touch()
         self._speaking.emit(
             ItemTruncated(
                 item_id=entry.item.id,
@@ -219,6 +230,8 @@ class Dialogue:
         )
 
     def _is_silent(self, response: Response) -> bool:
+        if self._host.capabilities.decides_turns:
+            return False
         return response.state is not ResponseState.DRAINING and self._speaking.buffer.is_empty(
             response.id
         )

@@ -22,6 +22,7 @@ from duologue.protocol.items import (
     MessageItem,
     OutputAudio,
     OutputText,
+    text_bytes,
 )
 
 ROOT = "root"
@@ -88,24 +89,38 @@ class Entry:
 
     Args:
         lost: Why nobody knows what the person said in it.
+        size_bytes: What the client put into it, as it was added.
     """
 
     item: Item
     spoken: Spoken | None = None
     interrupted: bool = False
     lost: str = ""
+    size_bytes: int = 0
 
 
 class History:
-    """The items of one session, bounded in number."""
+    """The items of one session, bounded in number and in what clients put into them."""
 
-    def __init__(self, max_items: int) -> None:
+    def __init__(self, max_items: int, max_bytes: int = 8 << 20) -> None:
         self._max_items = max_items
+        self._max_bytes = max_bytes
+        self._held_bytes = 0
         self._entries: list[Entry] = []
+        self._changes = 0
         self._by_id: dict[str, Entry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    @property
+    def changes(self) -> int:
+        """Grows whenever ``view`` would be another one."""
+        return self._changes
+
+    def touch(self) -> None:
+        """Note that an entry was changed in place."""
+        self._changes += 1
 
     def __contains__(self, item_id: str) -> bool:
         return item_id in self._by_id
@@ -153,7 +168,15 @@ class History:
                 code="conversation_full",
                 param="item",
             )
-        entry = Entry(item)
+        size = text_bytes(item)
+        if self._held_bytes + size > self._max_bytes:
+            raise LimitExceeded(
+                f"the conversation would hold {self._held_bytes + size} bytes, "
+                f"the limit is {self._max_bytes}; delete some items first",
+                code="conversation_full",
+                param="item",
+            )
+        entry = Entry(item, size_bytes=size)
         if previous_item_id is None:
             self._entries.append(entry)
         elif previous_item_id == ROOT:
@@ -168,14 +191,16 @@ class History:
                 )
             self._entries.insert(self._entries.index(after) + 1, entry)
         self._by_id[item.id] = entry
+        self._held_bytes += size
+        self._changes += 1
         return entry
 
     def make_room(self) -> list[str]:
         """Forget the oldest items until another one fits; returns their ids."""
         forgotten: list[str] = []
         while len(self._entries) >= self._max_items:
-            entry = self._entries.pop(0)
-            del self._by_id[entry.item.id]
+            entry = self._entries[0]
+            self._remove(entry)
             forgotten.append(entry.item.id)
         return forgotten
 
@@ -186,8 +211,7 @@ class History:
             ProtocolError: There is none with this id.
         """
         entry = self.get(item_id, code="item_delete_invalid_item_id")
-        self._entries.remove(entry)
-        del self._by_id[item_id]
+        self._remove(entry)
 
     def set_user_transcript(self, item_id: str, transcript: str) -> None:
         """Note what the person said, if the item is still there."""
@@ -198,6 +222,7 @@ class History:
                 for part in entry.item.content
             )
             entry.item = msgspec.structs.replace(entry.item, content=content)
+            self._changes += 1
 
     def lose_user_transcript(self, item_id: str, reason: str) -> None:
         """Note that what the person said will stay unknown, if the item is still there."""
@@ -212,6 +237,12 @@ class History:
             if isinstance(entry.item, MessageItem) and entry.item.role == "user":
                 return entry.lost
         return ""
+
+    def _remove(self, entry: Entry) -> None:
+        self._entries.remove(entry)
+        del self._by_id[entry.item.id]
+        self._held_bytes -= entry.size_bytes
+        self._changes += 1
 
     def view(self) -> tuple[ItemView, ...]:
         """Return the conversation as a prompt should have it."""

@@ -31,6 +31,9 @@ END_OF_TURN_AUDIO_MS = 8000
 REOPEN_AFTER_MS = 2000
 """A detector that failed is tried again after so much audio, not at every frame."""
 
+DETECTOR_LAG_MS = 3000
+"""A detector that is not further behind is well: in long quiet it reports once a second."""
+
 SEMANTIC_POLICIES: dict[str, tuple[float, int]] = {
     "high": (0.35, 700),
     "auto": (0.5, 1200),
@@ -97,8 +100,11 @@ class Listening:
         self._transcribe_always = transcribe_always
         self._detecting = False
         self._reopen_at = 0
+        self._judged_until = 0
+        self._behind_since: float | None = None
         self._taken_until = 0
         self._kept_silence = 0
+        self._detector_lag = ms_to_samples(DETECTOR_LAG_MS, rate_hz)
         self._transcriber = Transcriber(streams, settings.asr or "", rate_hz, settings.partial_ms)
         self.configure(config)
 
@@ -146,8 +152,21 @@ class Listening:
             self._transcriber.append(self.turn.item_id, frame)
         return frame
 
+    def watch_detector(self, now: float) -> None:
+        """Give up a detector that hangs: its worker is replaced, and another one tried."""
+        lag = self.audio.next_sample - self._judged_until
+        if not self._detecting or lag <= self._detector_lag:
+            self._behind_since = None
+        elif self._behind_since is None:
+            self._behind_since = now
+        elif now >= self._behind_since + self._settings.detector_timeout_s:
+            self._streams.cancel(Owner.DETECTOR, "")
+            self.detector_failed()
+
     def on_activity(self, activity: VoiceActivity) -> Sequence[FloorEvent]:
         """Take a detector window."""
+        self._judged_until = activity.end_sample
+        self._behind_since = None
         return self.floor.on_window(activity.probability, activity.end_sample)
 
     def on_end_of_turn(self, judged: EndOfTurn) -> Sequence[FloorEvent]:
@@ -266,6 +285,8 @@ class Listening:
 
     def detector_failed(self) -> None:
         """The detector's stream ended early: try another one after a while."""
+        self._judged_until = self.audio.next_sample
+        self._behind_since = None
         self._reopen_at = self.audio.next_sample + ms_to_samples(REOPEN_AFTER_MS, self._rate_hz)
 
     def _detect(self, frame: AudioFrame) -> None:
@@ -274,6 +295,7 @@ class Listening:
             if frame.start_sample < self._reopen_at or self._settings.vad is None:
                 return
             stream = self._streams.open(Owner.DETECTOR, "", self._settings.vad, more_input=True)
+            self._judged_until = frame.start_sample
         self._streams.append(stream, AudioChunk(frame.pcm, frame.rate_hz, frame.start_sample))
 
     def _floor_policy(self, detection: ServerVad | SemanticVad) -> FloorPolicy:

@@ -15,7 +15,6 @@ from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
     ConfigChanged,
     DuplexPlugin,
-    ItemAdded,
     StageEnded,
     StageFailed,
     StageOutput,
@@ -50,7 +49,7 @@ from duologue.protocol.session_merge import merge
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
 from duologue.sessions.effects import Effect, EndSession
-from duologue.sessions.history import History, view_of
+from duologue.sessions.history import History
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.listening import Listening
 from duologue.sessions.output_buffer import OutputLimits
@@ -103,7 +102,7 @@ class SessionMachine:
         capabilities = plugin.capabilities()
         self._capabilities = capabilities
         self._supported = supported_by(capabilities, detectors)
-        self.history = History(settings.max_items)
+        self.history = History(settings.max_items, settings.max_conversation_bytes)
         self.speaking = Speaking(
             self.history,
             _output_limits(settings),
@@ -255,7 +254,7 @@ class SessionMachine:
         match command:
             case UpdateSession(session=patch):
                 self.config = merge(self.config, patch, self._supported)
-                self._person.configure(self.config)
+                self._person.configure(self.config, now)
                 self._dialogue.own_config = response_config(self.config)
                 self.speaking.emit(SessionUpdated(session=self._resource()))
                 news = ConfigChanged(plugin_config(self.config, self._capabilities))
@@ -263,14 +262,10 @@ class SessionMachine:
             case CommitAudio():
                 self._person.commit(now)
             case ClearAudio():
-                self._person.clear()
+                self._person.clear(now)
             case CreateItem():
-                entry, events = self._conversation.create(command)
-                for event in events:
+                for event in self._conversation.create(command):
                     self.speaking.emit(event)
-                view = view_of(entry)
-                if view is not None:
-                    self._dialogue.tell(ItemAdded(view), now)
             case RetrieveItem():
                 self.speaking.emit(self._conversation.retrieve(command))
             case TruncateItem():

@@ -105,7 +105,10 @@ class SessionManager:
         plugin = self._plugins.get(model or default, self._plugins[default])
         session_id = self._new_id("sess")
         now = self._clock.now()
-        settings, detectors = self._settings, self._detectors()
+        settings = self._settings
+        # A model that decides about turns hears for itself.
+        hears_itself = plugin.capabilities().decides_turns
+        detectors = frozenset[str]() if hears_itself else self._detectors()
         machine = SessionMachine(
             session_id,
             model or default,

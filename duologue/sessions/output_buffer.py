@@ -15,7 +15,8 @@ import msgspec
 from duologue.core.audio import SAMPLE_BYTES, samples_to_ms
 from duologue.core.errors import LimitExceeded
 from duologue.protocol.delivery import Delivery
-from duologue.protocol.events import Event
+from duologue.protocol.events import Event, ItemAdded, ItemDone, ItemRetrieved
+from duologue.protocol.items import text_bytes
 from duologue.protocol.response_events import AudioTranscriptDelta, TextDelta
 
 EVENT_BYTES = 256
@@ -249,19 +250,19 @@ class OutputBuffer:
 
     def count_held(self) -> tuple[int, int]:
         """Count bytes and events afresh; equals ``held_bytes`` and ``held_events``. For tests."""
-        size = sum(_booked(event) for event in self._control)
+        size = sum(booked_bytes(event) for event in self._control)
         events = len(self._control)
         for queue in self._responses.values():
             for entry in queue.entries:
                 if isinstance(entry, _SpeechRun):
                     size += sum(len(chunk) for chunk in entry.chunks)
                 else:
-                    size += _booked(entry)
+                    size += booked_bytes(entry)
                     events += 1
         return size, events
 
     def _admit(self, event: Event, *, always: bool) -> bool:
-        size = _booked(event)
+        size = booked_bytes(event)
         if not always:
             try:
                 self._check_events()
@@ -291,11 +292,16 @@ class OutputBuffer:
             raise OutputOverflow(f"{self.held_bytes + size} bytes would wait, the limit is {limit}")
 
     def _release(self, event: Event) -> None:
-        self.held_bytes -= _booked(event)
+        self.held_bytes -= booked_bytes(event)
         self.held_events -= 1
 
 
-def _booked(event: Event) -> int:
-    if isinstance(event, AudioTranscriptDelta | TextDelta):
-        return EVENT_BYTES + len(event.delta)
-    return EVENT_BYTES
+def booked_bytes(event: Event) -> int:
+    """What an event counts as, here and when it is sent."""
+    match event:
+        case AudioTranscriptDelta(delta=text) | TextDelta(delta=text):
+            return EVENT_BYTES + len(text)
+        case ItemAdded(item=item) | ItemDone(item=item) | ItemRetrieved(item=item):
+            return EVENT_BYTES + text_bytes(item)
+        case _:
+            return EVENT_BYTES

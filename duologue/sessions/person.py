@@ -24,7 +24,7 @@ from duologue.protocol.session_config import SessionConfig
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import Dialogue
 from duologue.sessions.floor import FloorEvent
-from duologue.sessions.listening import Listening, Utterance
+from duologue.sessions.listening import Listening, PersonTurn, Utterance
 from duologue.sessions.speaking import Speaking
 from duologue.sessions.transcript_wire import TranscriptWire
 from duologue.sessions.transcription import TranscriptReady
@@ -69,10 +69,12 @@ class Person:
         self._untranscribed: dict[str, float] = {}
         """Committed turns whose transcript is still to come, and since when; oldest first."""
 
-    def configure(self, config: SessionConfig) -> None:
+    def configure(self, config: SessionConfig, now: float) -> None:
         """Use another configuration from now on."""
         self._config = config
+        turn = self._listening.turn
         self._listening.configure(config)
+        self._tell_if_abandoned(turn, now)
 
     def append(self, wire: bytes, now: float) -> None:
         """Take audio from the microphone.
@@ -81,6 +83,7 @@ class Person:
             LimitExceeded: The buffer is full; nothing changed.
         """
         frame = self._listening.append(wire)
+        self._listening.watch_detector(now)
         self.heard_at = now
         if frame is not None and self._capabilities.hears_audio:
             self._dialogue.tell(Audio(frame), now)
@@ -93,10 +96,12 @@ class Person:
         """
         self._commit(self._listening.commit_all(), now)
 
-    def clear(self) -> None:
+    def clear(self, now: float) -> None:
         """Forget all that is buffered."""
+        turn = self._listening.turn
         self._listening.clear()
         self._speaking.emit(AudioCleared())
+        self._tell_if_abandoned(turn, now)
 
     def end_turn(self, now: float) -> None:
         """End the turn that is going on: the client has stopped sending."""
@@ -174,7 +179,12 @@ class Person:
                     if detection is not None and detection.create_response:
                         self._dialogue.answer_when_free()
 
+    def _tell_if_abandoned(self, turn: PersonTurn | None, now: float) -> None:
+        if turn is not None and turn.confirmed and self._listening.turn is None:
+            self._tell(TurnKind.ABANDONED, turn.item_id, self._listening.audio.next_sample, now)
+
     def _tell(self, kind: TurnKind, item_id: str, sample: int, now: float) -> None:
+        self._dialogue.tell_conversation(now)
         self._dialogue.tell(Turn(kind, item_id, sample), now)
 
     def _commit(self, utterance: Utterance, now: float) -> None:
@@ -195,6 +205,7 @@ class Person:
         if ready.kind is TranscriptKind.FINAL:
             self._untranscribed.pop(ready.item_id, None)
             self._conversation.set_transcript(ready.item_id, ready.text)
+        self._dialogue.tell_conversation(now)
         self._dialogue.tell(UserTranscript(ready.item_id, ready.text, ready.kind), now)
 
     def _no_transcript(self, item_id: str, code: str, now: float) -> None:

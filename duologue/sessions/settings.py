@@ -45,6 +45,9 @@ class ListeningSettings(Section):
     min_interruption_ms: Positive = 350
     """Speech over an audible answer that counts as an interruption; shorter is a "mm-hm"."""
 
+    detector_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    """A detector that owes an answer and says nothing for so long hangs; another one is tried."""
+
     stalled_input_s: Annotated[float, Field(gt=0)] = 5.0
     """A client that sends nothing for so long in mid-speech has ended its turn."""
 
@@ -63,6 +66,9 @@ class SessionSettings(Section):
 
     mailbox_size: Positive = 256
     """Inputs that wait while another one is applied."""
+
+    max_conversation_bytes: Positive = 8 << 20
+    """Text and pictures that a client may put into the conversation."""
 
     max_items: Positive = 1000
     """Items that a conversation keeps."""

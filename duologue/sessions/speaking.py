@@ -19,7 +19,13 @@ from duologue.protocol.events import Event, ItemDeleted
 from duologue.protocol.response_config import ResponseConfig
 from duologue.protocol.response_events import AudioTranscriptDelta, ResponseCreated, TextDelta
 from duologue.sessions.history import History
-from duologue.sessions.output_buffer import OutputBuffer, OutputLimits, OutputOverflow, Speech
+from duologue.sessions.output_buffer import (
+    OutputBuffer,
+    OutputLimits,
+    OutputOverflow,
+    Speech,
+    booked_bytes,
+)
 from duologue.sessions.playback import PlaybackLedger
 from duologue.sessions.response import Response, ResponseInput, ResponseState
 from duologue.sessions.response_wire import (
@@ -207,8 +213,9 @@ class Speaking:
                 room -= len(speech.pcm)
             elif isinstance(event, AudioTranscriptDelta | TextDelta):
                 self._deliver_text(event)
+            else:
+                room -= booked_bytes(event)
             events.append(event)
-            room -= 1
             if not self.buffer:
                 break
         return events

@@ -20,9 +20,9 @@ from duologue.duplex_plugins.contract import (
     CancelStage,
     Capabilities,
     ConfigChanged,
+    ConversationChanged,
     EndResponse,
     Interrupted,
-    ItemAdded,
     ItemView,
     PluginConfig,
     PluginEffect,
@@ -134,8 +134,8 @@ class CascadedPlugin:
                 self._interrupted(state, response_id, heard)
             case ConfigChanged(config=config):
                 yield from self._configured(state, config)
-            case ItemAdded(item=view):
-                state.history = (*state.history, view)
+            case ConversationChanged(conversation=conversation):
+                state.history = conversation
             case _:
                 pass
 

@@ -16,7 +16,6 @@ from duologue.duplex_plugins.contract import (
     Capabilities,
     EndResponse,
     Interrupted,
-    InterruptPolicy,
     PluginConfig,
     PluginEffect,
     PluginInput,
@@ -48,7 +47,6 @@ class EchoPlugin:
             output_rate_hz=RATE_HZ,
             hears_audio=True,
             decides_turns=True,
-            on_interrupt=InterruptPolicy.CONTINUE,
         )
 
     def open(self, config: PluginConfig) -> State:

@@ -26,7 +26,7 @@ from duologue.duplex_plugins.contract import (
     StageOutput,
     StartStage,
 )
-from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TextDelta
+from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark
 
 
 class ScriptedSettings(Section):
@@ -70,11 +70,9 @@ class ScriptedPlugin:
         """
         match item:
             case ResponseRequested(response_id=response_id):
-                return [self._answer(state, response_id)]
+                return self._answer(state, response_id)
             case StageOutput(key=response_id, payload=AudioChunk(pcm=pcm)):
                 return [SayAudio(response_id, pcm)]
-            case StageOutput(key=response_id, payload=TextDelta(text=text)):
-                return [SayText(response_id, text)]
             case StageOutput(key=response_id, payload=SpeechMark() as mark):
                 return [SayAudio(response_id, b"", (mark,))]
             case StageEnded(key=response_id):
@@ -84,17 +82,20 @@ class ScriptedPlugin:
             case _:
                 return []
 
-    def _answer(self, state: State, response_id: str) -> StartStage:
+    def _answer(self, state: State, response_id: str) -> Sequence[PluginEffect]:
         lines = self._settings.lines
         line = lines[state.answers % len(lines)]
         state.answers += 1
-        return StartStage(
-            key=response_id,
-            pipeline=self._settings.pipeline,
-            first=SpeakText(line, len(line)),
-            response_id=response_id,
-            credit=self._settings.credit_ms,
-        )
+        return [
+            SayText(response_id, line),
+            StartStage(
+                key=response_id,
+                pipeline=self._settings.pipeline,
+                first=SpeakText(line, len(line)),
+                response_id=response_id,
+                credit=self._settings.credit_ms,
+            ),
+        ]
 
 
 def create(options: Mapping[str, object]) -> ScriptedPlugin:

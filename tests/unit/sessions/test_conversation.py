@@ -72,36 +72,38 @@ class Bench:
 def test_a_created_item_is_announced_where_it_stands() -> None:
     bench = Bench()
     bench.add(user("x"))
-    entry, events = bench.conversation.create(CreateItem(item=user("y")))
+    events = bench.conversation.create(CreateItem(item=user("y")))
     assert events == [
         ItemAdded(previous_item_id="x", item=user("y")),
         ItemDone(previous_item_id="x", item=user("y")),
     ]
-    assert bench.history.get("y") is entry
+    assert bench.history.get("y").item == user("y")
 
 
 def test_an_item_may_be_put_at_the_front() -> None:
     bench = Bench()
     bench.add(user("x"))
-    _, events = bench.conversation.create(CreateItem(item=user("y"), previous_item_id="root"))
+    events = bench.conversation.create(CreateItem(item=user("y"), previous_item_id="root"))
     assert events[0] == ItemAdded(previous_item_id=None, item=user("y"))
 
 
 def test_an_item_without_an_id_gets_one_and_is_complete() -> None:
-    entry, _ = Bench().conversation.create(
+    added, _ = Bench().conversation.create(
         CreateItem(item=MessageItem(role="user", status="in_progress"))
     )
-    assert entry.item.id.startswith("item_")
-    assert entry.item.status == "completed"
+    assert isinstance(added, ItemAdded)
+    assert added.item.id.startswith("item_")
+    assert added.item.status == "completed"
 
 
 def test_audio_of_an_item_is_not_shown_again() -> None:
     content = (InputAudio(transcript="hello", audio=b"\x00\x00"),)
-    entry, _ = Bench().conversation.create(
+    added, _ = Bench().conversation.create(
         CreateItem(item=MessageItem(role="user", content=content))
     )
-    assert isinstance(entry.item, MessageItem)
-    assert entry.item.content == (InputAudio(transcript="hello"),)
+    assert isinstance(added, ItemAdded)
+    assert isinstance(added.item, MessageItem)
+    assert added.item.content == (InputAudio(transcript="hello"),)
 
 
 def test_audio_without_words_is_refused() -> None:

@@ -10,8 +10,8 @@ from duologue.duplex_plugins.contract import (
     BeginResponse,
     CancelStage,
     ConfigChanged,
+    ConversationChanged,
     EndResponse,
-    ItemAdded,
     ItemView,
     PluginConfig,
     ResponseOutcome,
@@ -331,8 +331,9 @@ def test_what_a_client_adds_is_read_while_the_person_speaks() -> None:
     call = Call()
     call.give(ConfigChanged(PluginConfig()))
     call.end_stage(call.llm().key)
-    call.give(ItemAdded(ItemView(id="c", role="user", text="My name is Ann.")))
-    call.give(ItemAdded(ItemView(id="d", role="assistant", text="Hi Ann.")))
+    asked = ItemView(id="c", role="user", text="My name is Ann.")
+    answered = ItemView(id="d", role="assistant", text="Hi Ann.")
+    call.give(ConversationChanged((asked, answered)))
     call.turn(TurnKind.STARTED)
     assert prompt(call.llm())[-1] == "assistant: Hi Ann."
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
     ConfigChanged,
-    ItemAdded,
+    ConversationChanged,
     ItemView,
     PluginConfig,
     ResponseOutcome,
@@ -114,7 +114,7 @@ class CascadeMachine(RuleBasedStateMachine):
         self.turns += 1
         item = ItemView(id=self.item_id, role=role, text="Something.")
         self.conversation.append(item)
-        self.model.give(ItemAdded(item))
+        self.model.give(ConversationChanged(tuple(self.conversation)))
 
     # The stages
 

@@ -19,7 +19,7 @@ from duologue.duplex_plugins.contract import (
     StartStage,
 )
 from duologue.duplex_plugins.scripted import ScriptedPlugin, create
-from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TextDelta, TokenUsage
+from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TokenUsage
 
 
 def make_plugin(*lines: str) -> ScriptedPlugin:
@@ -33,17 +33,20 @@ def requested(response_id: str) -> ResponseRequested:
 def test_each_answer_is_the_next_line_and_then_they_start_again() -> None:
     plugin = make_plugin("one", "two")
     state = plugin.open(PluginConfig())
-    started = [plugin.step(state, requested(f"r{number}"))[0] for number in range(3)]
+    started = [plugin.step(state, requested(f"r{number}"))[1] for number in range(3)]
     said = [effect.first for effect in started if isinstance(effect, StartStage)]
     assert said == [SpeakText("one", 3), SpeakText("two", 3), SpeakText("one", 3)]
 
 
 def test_an_answer_is_work_of_its_response_and_may_not_run_far_ahead() -> None:
     plugin = make_plugin("one")
-    (effect,) = plugin.step(plugin.open(PluginConfig()), requested("r1"))
-    assert effect == StartStage(
-        key="r1", pipeline="tones", first=SpeakText("one", 3), response_id="r1", credit=500
-    )
+    effects = plugin.step(plugin.open(PluginConfig()), requested("r1"))
+    assert list(effects) == [
+        SayText("r1", "one"),
+        StartStage(
+            key="r1", pipeline="tones", first=SpeakText("one", 3), response_id="r1", credit=500
+        ),
+    ]
 
 
 def test_what_the_stage_makes_is_said_in_its_response() -> None:
@@ -55,16 +58,12 @@ def test_what_the_stage_makes_is_said_in_its_response() -> None:
     outputs = [
         plugin.step(state, StageOutput(key, payload))
         for key, payload in [
-            ("r1", TextDelta("one")),
-            ("r2", TextDelta("two")),
             ("r1", AudioChunk(b"\x00\x00", 24000)),
             ("r1", mark),
             ("r1", TokenUsage(1, 1)),
         ]
     ]
     assert [list(effects) for effects in outputs] == [
-        [SayText("r1", "one")],
-        [SayText("r2", "two")],
         [SayAudio("r1", b"\x00\x00")],
         [SayAudio("r1", b"", (mark,))],
         [],
