@@ -1,0 +1,181 @@
+"""The session manager: opens within the limit, finds, ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from duologue.core.errors import CapacityError, PluginError
+from duologue.core.ids import id_maker
+from duologue.core.wheel import TimerWheel
+from duologue.duplex_plugins.contract import PluginConfig
+from duologue.engines.payloads import AudioChunk
+from duologue.engines.ports import Ended
+from duologue.protocol.commands import AppendAudio
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.events import SessionCreated
+from duologue.protocol.response_events import AudioDelta
+from duologue.protocol.session_config import SemanticVad, ServerVad
+from duologue.sessions.manager import SessionManager, default_config, recorded_kinds
+from duologue.sessions.observer import Observation
+from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.telemetry import LabelSets, Metrics
+from tests.fakes.call import FakeConnection
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine import FakeEngine
+from tests.fakes.plugin import FakePlugin
+
+
+class Bench:
+    def __init__(
+        self,
+        pipelines: tuple[str, ...] = ("vad", "end_of_turn", "asr"),
+        settings: SessionSettings | None = None,
+    ) -> None:
+        self.clock = FakeClock(100.0)
+        self.metrics = Metrics(LabelSets(plugins=("first", "second")))
+        self.plugins = {"first": FakePlugin(), "second": FakePlugin()}
+        self.manager = SessionManager(
+            FakeEngine(pipelines=pipelines),
+            self.plugins,
+            settings or SessionSettings(max_sessions=2),
+            clock=self.clock,
+            wheel=TimerWheel(self.clock.call_at),
+            new_id=id_maker(),
+            observation=Observation(
+                metrics=self.metrics,
+                kinds=recorded_kinds(),
+                clock=self.clock,
+                recorded_entries=0,
+                keep=lambda _: None,
+            ),
+        )
+
+    def greeting(self, model: str | None = None) -> SessionCreated:
+        session = self.manager.open(model)
+        client = FakeConnection(session)
+        session.attach(client)
+        return client.last(SessionCreated)
+
+
+def test_a_session_is_found_until_it_ends() -> None:
+    bench = Bench()
+    session = bench.manager.open(None)
+    assert bench.manager.get(session.id) is session
+    session.close("closed")
+    assert bench.manager.get(session.id) is None
+    assert len(bench.manager) == 0
+
+
+def test_a_client_gets_the_model_that_it_names() -> None:
+    bench = Bench()
+    bench.manager.open("second")
+    assert bench.plugins["first"].seen == []
+    assert bench.plugins["second"].seen != []
+    assert bench.manager.models == ["first", "second"]
+
+
+def test_a_name_that_is_not_ours_means_the_default_and_is_shown_again() -> None:
+    bench = Bench()
+    assert bench.greeting("gpt-realtime").session.model == "gpt-realtime"
+    assert bench.plugins["first"].seen != []
+
+
+def test_no_name_means_the_default() -> None:
+    assert Bench().greeting().session.model == "first"
+
+
+def test_past_the_limit_nobody_is_let_in_until_somebody_leaves() -> None:
+    bench = Bench()
+    first = bench.manager.open(None)
+    bench.manager.open(None)
+    with pytest.raises(CapacityError, match="2 sessions are open, the limit is 2") as refusal:
+        bench.manager.open(None)
+    assert refusal.value.retry_after_s > 0
+    first.close("closed")
+    bench.manager.open(None)
+
+
+def test_a_server_that_goes_down_lets_nobody_in_and_ends_everybody() -> None:
+    bench = Bench()
+    session = bench.manager.open(None)
+    client = FakeConnection(session)
+    session.attach(client)
+    bench.manager.close_all(ErrorCode.SHUTTING_DOWN)
+    assert client.ended == ErrorCode.SHUTTING_DOWN
+    assert len(bench.manager) == 0
+    with pytest.raises(CapacityError, match="shutting down") as refusal:
+        bench.manager.check_room()
+    assert refusal.value.code == ErrorCode.SHUTTING_DOWN
+
+
+def test_a_plugin_that_cannot_open_leaves_no_session_behind() -> None:
+    bench = Bench()
+
+    def fail(config: PluginConfig) -> FakePlugin:
+        raise PluginError("no")
+
+    bench.plugins["first"].open = fail  # type: ignore[method-assign]
+    with pytest.raises(PluginError):
+        bench.manager.open(None)
+    assert len(bench.manager) == 0
+    assert bench.metrics.sessions_active.value == 0
+
+
+@pytest.mark.parametrize(
+    ("pipelines", "detection"),
+    [
+        ((), None),
+        (("vad",), ServerVad()),
+        (("end_of_turn",), None),
+        (("vad", "end_of_turn"), SemanticVad()),
+    ],
+)
+def test_turns_are_detected_as_well_as_the_engine_can(
+    pipelines: tuple[str, ...], detection: object
+) -> None:
+    greeting = Bench(pipelines).greeting()
+    assert greeting.session.audio.input.turn_detection == detection
+
+
+def test_settings_may_do_without_a_stage_that_the_engine_has() -> None:
+    settings = SessionSettings(listening=ListeningSettings(end_of_turn=None))
+    assert isinstance(
+        Bench(settings=settings).greeting().session.audio.input.turn_detection, ServerVad
+    )
+
+
+async def test_draining_waits_until_the_last_session_has_ended() -> None:
+    bench = Bench()
+    sessions = [bench.manager.open(None) for _ in range(2)]
+    waiting = asyncio.create_task(bench.manager.wait_empty(60))
+    for session in sessions:
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        session.close("closed")
+    await waiting
+
+
+async def test_draining_ends_with_its_time_out() -> None:
+    bench = Bench()
+    bench.manager.open(None)
+    await bench.manager.wait_empty(0.001)
+    assert len(bench.manager) == 1
+
+
+async def test_where_nothing_runs_there_is_nothing_to_wait_for() -> None:
+    bench = Bench()
+    await bench.manager.wait_empty(60)
+    bench.manager.open(None)
+    await bench.manager.wait_empty(0)
+
+
+def test_without_detectors_clients_commit_by_hand() -> None:
+    assert default_config(frozenset()).turn_detection is None
+
+
+def test_flight_recorders_know_what_goes_in_and_out_of_a_session() -> None:
+    kinds = recorded_kinds()
+    for kind in (AppendAudio, AudioChunk, Ended, AudioDelta, SessionCreated):
+        assert kinds.kind(kinds.numbers[kind])[1] == kind.__name__
