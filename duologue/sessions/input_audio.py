@@ -68,6 +68,25 @@ class InputAudio:
             self.end_utterance()
             self._read_as(audio_format)
 
+    def check_room(self, wire_bytes: int) -> None:
+        """Judge whether so much would fit.
+
+        Raises:
+            LimitExceeded: It would not.
+        """
+        if not self.retain:
+            return
+        seconds = wire_bytes / format_sample_bytes(self._format) / format_rate_hz(self._format)
+        room = (ms_to_samples(seconds * 1000, self.rate_hz) + 1) * SAMPLE_BYTES
+        if len(self._pcm) + room > self._capacity_bytes:
+            limit_ms = samples_to_ms(self._capacity_bytes // SAMPLE_BYTES, self.rate_hz)
+            raise LimitExceeded(
+                f"the buffer holds {self.held_ms} ms of audio and {round(seconds * 1000)} ms "
+                f"more do not fit: the limit is {limit_ms} ms. Commit or clear it first.",
+                code="input_audio_buffer_full",
+                param="audio",
+            )
+
     def append(self, wire: bytes) -> AudioFrame | None:
         """Take audio in the negotiated format; returns it as a frame, if it makes a sample.
 
@@ -75,17 +94,7 @@ class InputAudio:
             LimitExceeded: It does not fit; the buffer is as before.
         """
         # A resampler cannot be rewound, so room is judged before decoding.
-        if self.retain:
-            seconds = len(wire) / format_sample_bytes(self._format) / format_rate_hz(self._format)
-            room = (ms_to_samples(seconds * 1000, self.rate_hz) + 1) * SAMPLE_BYTES
-            if len(self._pcm) + room > self._capacity_bytes:
-                limit_ms = samples_to_ms(self._capacity_bytes // SAMPLE_BYTES, self.rate_hz)
-                raise LimitExceeded(
-                    f"the buffer holds {self.held_ms} ms of audio and {round(seconds * 1000)} ms "
-                    f"more do not fit: the limit is {limit_ms} ms. Commit or clear it first.",
-                    code="input_audio_buffer_full",
-                    param="audio",
-                )
+        self.check_room(len(wire))
         pcm = self._decoder.decode(wire)
         self._wire_bytes += len(wire)
         if not pcm:

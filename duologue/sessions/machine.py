@@ -36,8 +36,9 @@ from duologue.protocol.commands import (
     TruncateItem,
     UpdateSession,
 )
-from duologue.protocol.errors import ErrorCode, error_event
+from duologue.protocol.errors import ErrorCode, error_body, error_event
 from duologue.protocol.events import (
+    ErrorBody,
     ErrorEvent,
     Event,
     SessionCreated,
@@ -174,6 +175,14 @@ class SessionMachine:
             except ClientError as exc:
                 self.speaking.emit(error_event(exc, item.event_id))
         return self._settle(now)
+
+    def refusal(self, append: AppendAudio) -> ErrorBody | None:
+        """Return why an append would be refused now; a long one is judged whole, then sliced."""
+        try:
+            self.listening.audio.check_room(len(append.audio))
+        except ClientError as exc:
+            return error_body(exc, append.event_id)
+        return None
 
     def on_timer(self, now: float) -> Sequence[Effect]:
         """Let time pass; early calls do nothing."""

@@ -16,9 +16,10 @@ from duologue.core.mailbox import Mailbox, MailboxFull
 from duologue.core.tasks import CrashBarrier
 from duologue.core.wheel import TimerWheel
 from duologue.engines.ports import Ended, EngineEvent, EnginePort, Outcome, Request
-from duologue.protocol.commands import Command
+from duologue.protocol.commands import AppendAudio, Command
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ErrorBody
+from duologue.sessions.backlog import Backlog, is_long
 from duologue.sessions.effects import (
     AppendInput,
     CancelRequest,
@@ -35,6 +36,9 @@ from duologue.sessions.observer import SessionObserver
 from duologue.sessions.port import Attachment, Batch, Delivery
 
 CLIENT_GONE = "client_gone"
+
+SLICES_PER_TICK = 2
+"""Of a long append, at each tick of the wheel: 2 s of audio in 5 ms, a few milliseconds of CPU."""
 
 
 class Session:
@@ -61,6 +65,7 @@ class Session:
         self._wheel = wheel
         self._observer = observer
         self._mailbox: Mailbox[SessionInput] = Mailbox(mailbox_size)
+        self._backlog = Backlog(mailbox_size)
         self._on_closed = on_closed
         self._barrier = CrashBarrier(self._crashed)
         self._attachment: Attachment | None = None
@@ -96,22 +101,16 @@ class Session:
             self.close(CLIENT_GONE)
 
     def offer(self, command: Command) -> None:
-        """Apply what the client said, and what waited meanwhile.
+        """Apply what the client said, or let it wait behind what it said before.
 
         Raises:
             MailboxFull: It was refused, and nothing changed.
         """
-        if self._busy:
-            self._mailbox.put(command)
-        else:
-            self._apply(command)
+        self._take_in(command)
 
     def reject(self, error: ErrorBody) -> None:
-        """Answer a message that is no command with an ``error`` event."""
-        if self._busy:
-            self._mailbox.put(Rejected(error))
-        else:
-            self._apply(Rejected(error))
+        """Answer a message that is no command with an ``error`` event, in its turn."""
+        self._take_in(Rejected(error))
 
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""
@@ -155,8 +154,37 @@ class Session:
         """Apply the passage of time; early calls find nothing to do."""
         self._timer_at = math.inf
         self._enter_with(self.machine.on_timer)
+        for _ in range(SLICES_PER_TICK):
+            if not self._backlog or self._closed:
+                break
+            self._work_off()
 
     # The single writer
+
+    def _take_in(self, item: Command | Rejected) -> None:
+        if self._busy or self._backlog or is_long(item):
+            try:
+                self._backlog.put(item)
+            except MailboxFull:
+                self._observer.mailbox_full()
+                raise
+            if not self._busy:
+                self._settle()
+        else:
+            self._apply(item)
+
+    def _work_off(self) -> None:
+        """Apply the next of what waits: a slice of a long append, or one whole input."""
+        piece = self._backlog.take_slice()
+        item = piece if piece is not None else self._backlog.take()
+        if piece is None and isinstance(item, AppendAudio) and is_long(item):
+            refusal = self.machine.refusal(item)
+            if refusal is None:
+                self._backlog.slice_up(item)
+                return
+            item = Rejected(refusal)
+        if item is not None:
+            self._apply(item)
 
     def _enter_with(self, change: Callable[[float], Sequence[Effect]]) -> None:
         self._busy = True
@@ -172,10 +200,8 @@ class Session:
         self._settle()
 
     def _drain(self) -> None:
-        """Apply what came in meanwhile."""
-        while self._mailbox:
-            item = self._mailbox.take()
-            assert item is not None
+        """Apply what came in meanwhile, first what the engine said, then what the client did."""
+        while (item := self._mailbox.take() or self._backlog.take_short()) is not None:
             self._step(item)
 
     def _step(self, item: SessionInput) -> None:
@@ -200,7 +226,7 @@ class Session:
         if self._closed:
             return
         # A later deadline waits until the earlier one has fired: most move on with every frame.
-        deadline = self.machine.next_deadline()
+        deadline = self._now() if self._backlog else self.machine.next_deadline()
         if deadline < self._timer_at:
             self._timer_at = deadline
             self._wheel.set(self, deadline)

@@ -61,7 +61,7 @@ class SessionSettings(Section):
     listening: ListeningSettings = ListeningSettings()
     """How the person is heard."""
 
-    input_buffer_ms: Positive = 300_000
+    input_buffer_ms: Positive = 360_000
     """Uncommitted audio of a client that commits by hand."""
 
     mailbox_size: Positive = 256
