@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,9 +24,14 @@ from duologue.duplex_plugins.registry import make_plugin
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines
 from duologue.engines.pools.fleet import Progress
+from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
+from duologue.gateway.auth import Access
+from duologue.gateway.http.cors import CrossOrigin
+from duologue.gateway.http.faults import server_logger
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.settings import GatewaySettings
+from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
@@ -34,6 +39,9 @@ from duologue.sessions.observer import STALE_AT_SESSION, Observation
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, write_flight
 from duologue.telemetry.settings import TelemetrySettings
+
+KEEP_ALIVE_S = 75.0
+"""An idle HTTP connection is dropped after so long; WebSockets have their own heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,9 @@ async def running_app(
     stop_now: asyncio.Event | None = None,
 ) -> AsyncIterator[App]:
     """Start everything, in the order in which it depends on each other; stop it in reverse.
+
+    The server listens before the models are loaded, and says so to whoever asks; a call is refused
+    until they are.
 
     Args:
         settings: All of them.
@@ -93,27 +104,35 @@ async def running_app(
             keep=_flight_keeper(settings.telemetry, loop),
         ),
     )
-    status = StatusRoutes(sessions, metrics, lambda: engine.ready, clock.wall_time())
-    realtime = RealtimeEndpoint(sessions, settings.gateway)
-    await engine.start(progress)
+    gateway = settings.gateway
+    access = Access(gateway)
+    admission = Admission(sessions, lambda: _workers(engine))
+    timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
+    realtime = RealtimeEndpoint(sessions, admission, access, gateway, timing)
+    status = StatusRoutes(sessions, admission, access, metrics, clock.wall_time())
     runner = web.AppRunner(
-        make_application(realtime, status),
+        make_application(realtime, status, CrossOrigin(access)),
         access_log=None,
         handle_signals=False,
-        handler_cancellation=True,
-        shutdown_timeout=settings.gateway.close_timeout_s,
+        keepalive_timeout=KEEP_ALIVE_S,
+        logger=server_logger(),
+        shutdown_timeout=gateway.close_timeout_s,
     )
-    try:
+    # Undone from the last to the first, each whatever becomes of the others.
+    async with AsyncExitStack() as undo:
+        undo.push_async_callback(engine.stop)
+        undo.push_async_callback(runner.cleanup)
+        # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
+        undo.push_async_callback(realtime.wait_closed, 2 * gateway.close_timeout_s)
+        undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
+        undo.callback(lag.stop)
         await runner.setup()
-        await _listen(runner, settings.gateway)
+        await _listen(runner, gateway)
         lag.start()
-        yield App(_url(settings.gateway.host, runner), engine, sessions, metrics)
-        await _drain(sessions, settings.gateway.drain_timeout_s, stop_now or asyncio.Event())
-    finally:
-        lag.stop()
-        sessions.close_all(ErrorCode.SHUTTING_DOWN)
-        await runner.cleanup()
-        await engine.stop()
+        await engine.start(progress)
+        admission.open()
+        yield App(_url(gateway.host, runner), engine, sessions, metrics)
+        await _drain(sessions, gateway.drain_timeout_s, stop_now or asyncio.Event())
 
 
 def configured_pipelines(settings: Settings) -> dict[str, Pipeline]:
@@ -185,6 +204,15 @@ def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
         stages=(*stages, STALE_AT_SESSION),
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
+    )
+
+
+def _workers(engine: Engine) -> Workers:
+    stages = engine.stats().stages
+    return Workers(
+        ready=sum(stage.ready for stage in stages),
+        total=sum(stage.replicas for stage in stages),
+        every_stage=all(stage.ready for stage in stages),
     )
 
 

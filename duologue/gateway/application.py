@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from duologue.gateway.errors import errors_in_json
+from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.page import add_page
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 
 
-def make_application(realtime: RealtimeEndpoint, status: StatusRoutes) -> web.Application:
+def make_application(
+    realtime: RealtimeEndpoint, status: StatusRoutes, cross_origin: CrossOrigin
+) -> web.Application:
     """Return the application with all routes."""
-    app = web.Application()
+    app = web.Application(middlewares=[errors_in_json])
     router = app.router
     router.add_get("/v1/realtime", realtime.handle)
     router.add_get("/realtime", realtime.handle)
@@ -22,5 +26,6 @@ def make_application(realtime: RealtimeEndpoint, status: StatusRoutes) -> web.Ap
     router.add_get("/health", status.health)
     router.add_get("/ready", status.ready)
     router.add_get("/metrics", status.metrics)
+    cross_origin.install(app)
     add_page(router)
     return app

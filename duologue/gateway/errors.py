@@ -5,22 +5,75 @@ This module must not know who raised them.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
 import msgspec
 from aiohttp import web
 
-from duologue.core.errors import AuthError, CapacityError, DuologueError
+from duologue.core.errors import CapacityError, DuologueError
 from duologue.protocol.errors import ERROR_TABLE, error_body, error_code
+from duologue.protocol.events import ErrorBody
+
+UNKNOWN_URL = "unknown_url"
+METHOD_NOT_SUPPORTED = "method_not_supported"
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ErrorPage(msgspec.Struct, frozen=True):
+    """The body of an answer that is an error."""
+
+    error: ErrorBody
 
 
 def error_response(exc: DuologueError) -> web.Response:
     """Return the JSON answer for an error before an upgrade, or of a plain route."""
-    row = ERROR_TABLE[error_code(exc)]
+    return refusal(exc, ErrorPage(error_body(exc)))
+
+
+def refusal(exc: DuologueError, page: msgspec.Struct) -> web.Response:
+    """Return an answer with the status and the headers of an error, and any body."""
+    status = ERROR_TABLE[error_code(exc)].http_status
     headers = {}
     if isinstance(exc, CapacityError):
         headers["Retry-After"] = str(max(1, round(exc.retry_after_s)))
-    if isinstance(exc, AuthError):
+    if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    body = msgspec.json.encode({"error": error_body(exc)})
+    return json_answer(page, status, headers)
+
+
+def json_answer(
+    page: msgspec.Struct, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """Return an answer in JSON."""
     return web.Response(
-        status=row.http_status, body=body, content_type="application/json", headers=headers
+        status=status,
+        body=msgspec.json.encode(page),
+        content_type="application/json",
+        headers=headers,
     )
+
+
+@web.middleware
+async def errors_in_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer what no route answers, a path or a method, in the same shape."""
+    try:
+        return await handler(request)
+    except DuologueError as exc:
+        return error_response(exc)
+    except web.HTTPError as exc:
+        allowed = exc.headers.get("Allow")
+        asked = f"{request.method} {request.path[:200]}"
+        if exc.status == 404:
+            body = _invalid(f"there is nothing at {asked}; docs/protocol.md has what there is")
+            return json_answer(ErrorPage(msgspec.structs.replace(body, code=UNKNOWN_URL)), 404)
+        if allowed is None:
+            return json_answer(ErrorPage(_invalid(f"{asked}: {exc.reason}")), exc.status)
+        body = _invalid(f"{asked} is not possible; allowed here: {allowed}")
+        body = msgspec.structs.replace(body, code=METHOD_NOT_SUPPORTED)
+        return json_answer(ErrorPage(body), exc.status, {"Allow": allowed})
+
+
+def _invalid(message: str) -> ErrorBody:
+    return ErrorBody(type="invalid_request_error", message=message)

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from duologue.config import Section
+from duologue.protocol.limits import MAX_MESSAGE_BYTES
 
 
 class GatewaySettings(Section):
@@ -23,16 +24,17 @@ class GatewaySettings(Section):
     """Keys that clients must present one of; empty: everybody may come in."""
 
     allowed_origins: tuple[str, ...] = ()
-    """Web origins besides our own page's that a browser may connect from; ``*`` for any."""
+    """Web origins besides our own page's whose pages may connect, as ``https://example.org``;
+    ``*`` for any."""
 
-    max_message_bytes: Annotated[int, Field(gt=0)] = 21 << 20
-    """The largest message from a client; 15 MiB of audio in base64, and its envelope."""
+    max_message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = MAX_MESSAGE_BYTES
+    """Messages from a client must be smaller; 15 MiB of audio in base64 and their envelope fit."""
 
     heartbeat_s: Annotated[float, Field(gt=0)] = 20.0
     """A ping after so long without data from the client; it is gone after half as long again."""
 
     close_timeout_s: Annotated[float, Field(gt=0)] = 2.0
-    """How long a client has to answer our close frame."""
+    """How long a client has to take our goodbye and to let go; then the connection is cut."""
 
     drain_timeout_s: Annotated[float, Field(ge=0)] = 20.0
     """After a request to stop, calls may go on for so long."""

@@ -1,26 +1,35 @@
-"""The channel: one WebSocket, as messages in by callback and messages out without waiting.
+"""The channel: one open WebSocket, as whole messages in and out.
 
-Two readers stand behind one interface. ``LoopChannel`` uses aiohttp's public ``receive``.
-``CallbackChannel`` gets each message straight from aiohttp's parser, without a future and a task
-switch per message, which is a quarter of the cost of a small message; it overrides internals of
-aiohttp, so ``callback_channel_works`` checks at start that they are as expected. This module
-must not know what is in a message.
+Everything except reading is here: frames out, a bound on what lies in the transport, signs of
+life, and the ways in which a WebSocket ends. A subclass reads, in ``_read``. This module must not
+know what is in a message.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import socket
-import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
-from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
-from aiohttp._websocket.models import WebSocketError
-from aiohttp._websocket.reader import WebSocketDataQueue, WebSocketReader
-from aiohttp._websocket.writer import WebSocketWriter
-from aiohttp.web_request import BaseRequest
+from aiohttp import WSMsgType
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import WebSocketError
+
+from duologue.core.clock import Clock
+from duologue.core.wheel import TimerWheel
+from duologue.gateway.ws.frames import (
+    GOING_AWAY,
+    answering_code,
+    close_frame,
+    ping_frame,
+    pong_frame,
+    text_frame,
+)
+from duologue.gateway.ws.heartbeat import Beat, Heartbeat
+from duologue.telemetry import get_logger
 
 HIGH_WATER_BYTES = 16 * 1024
 """Bytes in the transport at which we stop writing: what is in there, no interruption gets back."""
@@ -28,267 +37,223 @@ HIGH_WATER_BYTES = 16 * 1024
 NOT_SENT_LOW_WATER_BYTES = 16 * 1024
 """The same for bytes that the kernel holds but has not sent (TCP_NOTSENT_LOWAT)."""
 
-_FIN_TEXT = 0x81
-_FIN_CLOSE = 0x88
-_FIN_PONG = 0x8A
+MAX_WAITING_PONG_BYTES = 64 * 1024
+"""Pongs go past the high water, up to here: a peer that only pings must not fill our memory."""
+
+_INTERNAL_ERROR = 1011
 
 OnMessage = Callable[[bytes], None]
 
+_log = get_logger("gateway")
 
-class Channel(Protocol):
-    """One WebSocket that is open.
 
-    Concurrency:
-        Belongs to the event loop.
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When things happen on a channel.
+
+    Args:
+        heartbeat_s: A ping after so long without data from the peer; see ``Heartbeat``.
+        close_timeout_s: How long a peer has to let go after our goodbye.
     """
 
-    def can_send(self) -> bool:
-        """Tell whether a message may be written now."""
-        ...
-
-    def send(self, message: bytes) -> None:
-        """Write a text message; call only where ``can_send`` said yes."""
-        ...
-
-    async def wait_writable(self) -> None:
-        """Wait until the transport has room again, or is closed."""
-        ...
-
-    async def run(self, on_message: OnMessage) -> None:
-        """Hand each message to ``on_message`` until the peer, or ``close``, ends it."""
-        ...
-
-    async def close(self, code: int, reason: str, timeout_s: float) -> None:
-        """Say goodbye and end ``run``, after ``timeout_s`` without waiting for an answer.
-
-        ``reason`` is cut to what a close frame can hold.
-        """
-        ...
+    clock: Clock
+    wheel: TimerWheel
+    heartbeat_s: float
+    close_timeout_s: float
 
 
-class _Base:
-    """What both channels share: the way out."""
+class Channel(ABC):
+    """One WebSocket that is open.
 
-    def __init__(self, response: web.WebSocketResponse, transport: asyncio.Transport) -> None:
-        self._response = response
+    Life: ``run`` until either side ends it, then ``finish``, and ``release`` whatever happens.
+
+    Concurrency:
+        Belongs to the event loop. Only ``run``, ``finish`` and ``writable`` wait.
+    """
+
+    def __init__(
+        self, transport: asyncio.Transport, writer: AbstractStreamWriter, timing: Timing
+    ) -> None:
         self._transport = transport
-        transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        self._writer = writer
+        self._now = timing.clock.now
+        self._wheel = timing.wheel
+        self._close_timeout_s = timing.close_timeout_s
+        self._heartbeat = Heartbeat(timing.heartbeat_s, timing.clock.now())
+        self._open = True
+        self._broken = False
+        self._expires_at: float | None = None
+        loop = asyncio.get_running_loop()
+        self._read_out: asyncio.Future[None] = loop.create_future()
+        self._gone: asyncio.Future[None] = loop.create_future()
+        self._on_message: OnMessage = _ignore
+        # One below the mark, since a transport pauses above its limit and we stop at it: whenever
+        # ``can_send`` says no, a drain really waits.
+        transport.set_write_buffer_limits(high=HIGH_WATER_BYTES - 1)
         sock = transport.get_extra_info("socket")
         if sock is not None and hasattr(socket, "TCP_NOTSENT_LOWAT"):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, NOT_SENT_LOW_WATER_BYTES)
 
+    async def run(self, on_message: OnMessage) -> None:
+        """Hand each message to ``on_message`` until the peer, ``close`` or time ends it.
+
+        An exception from ``on_message`` is logged and closes the WebSocket with 1011.
+        """
+        self._on_message = on_message
+        self._set_timer()
+        try:
+            await self._read()
+        except asyncio.CancelledError:
+            self.close(GOING_AWAY, "")
+            raise
+        finally:
+            self._on_message = _ignore
+
     def can_send(self) -> bool:
-        transport = self._transport
-        return transport.get_write_buffer_size() < HIGH_WATER_BYTES and not transport.is_closing()
+        """Tell whether a message may be written now."""
+        return (
+            self._open
+            and self._transport.get_write_buffer_size() < HIGH_WATER_BYTES
+            and not self._transport.is_closing()
+        )
 
     def send(self, message: bytes) -> None:
-        # RFC 6455 section 5.2: final text frame, unmasked, three forms of length.
-        size = len(message)
-        if size < 126:
-            header = struct.pack("!BB", _FIN_TEXT, size)
-        elif size < 65536:
-            header = struct.pack("!BBH", _FIN_TEXT, 126, size)
+        """Write a text message; call only where ``can_send`` said yes."""
+        self._transport.write(text_frame(message))
+
+    async def writable(self) -> bool:
+        """Wait until a message may be written; ``False`` once none ever will be."""
+        while not self.can_send():
+            if not self._open or self._transport.is_closing():
+                return False
+            try:
+                await self._writer.drain()
+            except ConnectionError:
+                return False
+        return True
+
+    def close(self, code: int, reason: str) -> None:
+        """Say goodbye, once: write the close frame. The peer's answer, or time, ends ``run``."""
+        if self._open:
+            self._open = False
+            self._write(close_frame(code, reason))
+            self.expire()
+
+    def expire(self) -> None:
+        """Cut the connection after the close time-out, however far its end has come by then.
+
+        For a peer that does not read: what is written then, a goodbye too, never gets through.
+        """
+        if self._expires_at is None:
+            self._expires_at = self._now() + self._close_timeout_s
+            self._set_timer()
+
+    async def finish(self) -> None:
+        """Wait, after ``run``, until the connection may be dropped.
+
+        A peer that broke the protocol is still sending. To drop the connection on unread data
+        would reset it, and the peer might never see why; so it is told that we send no more, and
+        read until it lets go too.
+        """
+        if self._broken and not self._transport.is_closing():
+            if self._transport.can_write_eof():
+                self._transport.write_eof()
+            await self._until_gone()
+
+    def release(self) -> None:
+        """Drop the connection. What is still to be flushed has until the close time-out."""
+        self._open = False
+        del self._writer  # it refers to the connection, which refers to us: a circle
+        self._transport.close()
+        if self._transport.get_write_buffer_size():
+            self.expire()
         else:
-            header = struct.pack("!BBQ", _FIN_TEXT, 127, size)
-        self._transport.write(header + message)
+            self._wheel.set(self, None)
 
-    async def wait_writable(self) -> None:
-        if not self._transport.is_closing():
-            await self._response.drain()
+    def on_timer(self) -> None:
+        """The wheel's call: ask for a sign of life, or cut the connection."""
+        now = self._now()
+        if self._expires_at is not None:
+            if now >= self._expires_at:
+                self._cut()
+                return
+        else:
+            beat = self._beat(now)
+            if beat is Beat.GIVE_UP:
+                self._cut()
+                return
+            if beat is Beat.PING:
+                self._write(ping_frame())
+        self._set_timer()
 
+    # For subclasses
 
-class LoopChannel(_Base):
-    """Reads with aiohttp's public API."""
+    @abstractmethod
+    async def _read(self) -> None:
+        """Call ``_take`` with what comes, until ``_ended`` or ``_failed`` was called."""
 
-    async def run(self, on_message: OnMessage) -> None:
-        """Hand over each message until the WebSocket ends."""
-        async for message in self._response:
-            if message.type is WSMsgType.TEXT or message.type is WSMsgType.BINARY:
-                on_message(message.data)
+    async def _until_gone(self) -> None:
+        """Wait until the connection is lost or cut."""
+        await self._gone
 
-    async def close(self, code: int, reason: str, timeout_s: float) -> None:
-        """Close in an orderly way; aiohttp knows the time-out from ``make_response``."""
-        await self._response.close(code=code, message=_fitting(reason), drain=False)
+    def _heard(self) -> None:
+        """Some bytes have come."""
+        self._heartbeat.heard_at = self._now()
 
-
-class CallbackChannel(_Base):
-    """Reads by callback from aiohttp's parser."""
-
-    def __init__(self, response: CallbackResponse, transport: asyncio.Transport) -> None:
-        super().__init__(response, transport)
-        self._callback_response = response
-        self._ended = asyncio.get_running_loop().create_future()
-        self._closing = False
-        self._on_message: OnMessage | None = None
-
-    async def run(self, on_message: OnMessage) -> None:
-        """Hand over each message until the WebSocket ends."""
-        self._on_message = on_message
-        self._callback_response.queue.start(self._take, self._end)
-        await self._ended
-
-    async def close(self, code: int, reason: str, timeout_s: float) -> None:
-        """Write the close frame; the peer's answer ends ``run``."""
-        if not self._closing:
-            self._closing = True
-            self._write_close(code, reason)
-        done, _ = await asyncio.wait((self._ended,), timeout=timeout_s)
-        if not done:
-            self._transport.abort()
-            self._end(None)
-
-    def _take(self, message: WSMessage) -> None:
-        kind = message.type
+    def _take(self, kind: WSMsgType, data: Any) -> None:
+        """Deal with one message; ``data`` is bytes, or the code of a close frame."""
         if kind is WSMsgType.TEXT or kind is WSMsgType.BINARY:
-            if not self._closing and self._on_message is not None:
-                self._on_message(message.data)
+            if self._open:
+                self._on_message(data)
         elif kind is WSMsgType.PING:
-            self._transport.write(_pong(message.data))
+            if self._open and self._transport.get_write_buffer_size() < MAX_WAITING_PONG_BYTES:
+                self._write(pong_frame(data))
         elif kind is WSMsgType.CLOSE:
-            if not self._closing:
-                self._closing = True
-                self._write_close(message.data or WSCloseCode.OK, "")
-            self._end(None)
-        elif kind is not WSMsgType.PONG:
-            self._end(None)
+            self.close(answering_code(data), "")
+            self._ended()
 
-    def _end(self, exc: BaseException | None) -> None:
-        if isinstance(exc, WebSocketError) and not self._closing:
-            self._closing = True
-            self._write_close(exc.code, str(exc))
-        if not self._ended.done():
-            self._ended.set_result(None)
-        self._callback_response.finish()
+    def _ended(self) -> None:
+        """The peer has said goodbye, or is gone."""
+        self._open = False
+        _settle(self._read_out)
+        _settle(self._gone)
 
-    def _write_close(self, code: int, reason: str) -> None:
+    def _failed(self, exc: BaseException) -> None:
+        """What came cannot be read, or reading it raised."""
+        self._broken = True
+        _settle(self._read_out)
+        if isinstance(exc, WebSocketError):
+            self.close(exc.code, str(exc))
+        else:
+            _log.error("message_handler_crashed", exc_info=exc)
+            self.close(_INTERNAL_ERROR, "")
+
+    def _beat(self, now: float) -> Beat:
+        return self._heartbeat.on_timer(now)
+
+    def _next_beat(self) -> float | None:
+        return self._heartbeat.next_deadline()
+
+    # Private
+
+    def _write(self, frame: bytes) -> None:
         if not self._transport.is_closing():
-            body = struct.pack("!H", code) + _fitting(reason)
-            self._transport.write(bytes((_FIN_CLOSE, len(body))) + body)
+            self._transport.write(frame)
+
+    def _cut(self) -> None:
+        self._wheel.set(self, None)
+        self._transport.abort()
+        self._ended()
+
+    def _set_timer(self) -> None:
+        expires_at = self._expires_at
+        self._wheel.set(self, self._next_beat() if expires_at is None else expires_at)
 
 
-class CallbackQueue(WebSocketDataQueue):
-    """Stands where aiohttp's parser puts messages, and hands them on at once."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._sink: Callable[[WSMessage], None] | None = None
-        self._on_end: Callable[[BaseException | None], None] | None = None
-        self._early: list[WSMessage] = []
-        self._early_end: list[BaseException | None] = []
-
-    def start(
-        self,
-        sink: Callable[[WSMessage], None],
-        on_end: Callable[[BaseException | None], None],
-    ) -> None:
-        """Hand over what came before, and everything from now on."""
-        self._sink, self._on_end = sink, on_end
-        for message in self._early:
-            sink(message)
-        self._early.clear()
-        for exc in self._early_end:
-            on_end(exc)
-
-    def feed_data(self, data: Any, size: int) -> None:
-        """Take a message from the parser."""
-        if self._sink is None:
-            self._early.append(data)
-        else:
-            self._sink(data)
-
-    def feed_eof(self) -> None:
-        """The connection is lost."""
-        self._ended(None)
-
-    def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
-        """The peer broke the WebSocket protocol, or the message is too large."""
-        self._ended(exc)
-
-    def _ended(self, exc: BaseException | None) -> None:
-        if self._on_end is None:
-            self._early_end.append(exc)
-        else:
-            self._on_end(exc)
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
-class CallbackResponse(web.WebSocketResponse):
-    """A WebSocket whose parser feeds a ``CallbackQueue``."""
-
-    queue: CallbackQueue
-
-    def _post_start(
-        self, request: BaseRequest, protocol: str | None, writer: WebSocketWriter
-    ) -> None:
-        self._ws_protocol = protocol
-        self._writer = writer
-        self._reset_heartbeat()
-        assert self._loop is not None
-        self.queue = CallbackQueue(request._protocol, HIGH_WATER_BYTES, loop=self._loop)
-        self._reader = self.queue
-        self._waiting = True
-        self._parser = WebSocketReader(
-            self.queue, self._max_msg_size, compress=False, decode_text=False
-        )
-        request.protocol.set_parser(self._parser, data_received_cb=self._on_data_received)
-        request.protocol.keep_alive(False)
-
-    def finish(self) -> None:
-        """The WebSocket is over: aiohttp has nothing left to do when the handler returns."""
-        self._set_closed()
-        self._parser = None
-
-
-def make_response(
-    private: bool, *, heartbeat_s: float, max_message_bytes: int, protocols: tuple[str, ...]
-) -> web.WebSocketResponse:
-    """Make the response that upgrades a request, without permessage-deflate.
-
-    Compression would cost nearly four times the CPU of everything else.
-    """
-    kind = CallbackResponse if private else web.WebSocketResponse
-    return kind(
-        heartbeat=heartbeat_s,
-        max_msg_size=max_message_bytes,
-        compress=False,
-        decode_text=False,
-        protocols=protocols,
-    )
-
-
-def make_channel(response: web.WebSocketResponse, transport: asyncio.Transport) -> Channel:
-    """Return the channel for an upgraded request."""
-    if isinstance(response, CallbackResponse):
-        return CallbackChannel(response, transport)
-    return LoopChannel(response, transport)
-
-
-def callback_channel_works() -> bool:
-    """Tell whether aiohttp's internals are those that ``CallbackResponse`` was written for."""
-    start = getattr(web.WebSocketResponse, "_post_start", None)
-    if start is None or list(inspect.signature(start).parameters) != [
-        "self",
-        "request",
-        "protocol",
-        "writer",
-    ]:
-        return False
-    return all(
-        hasattr(owner, name)
-        for owner, name in (
-            (web.WebSocketResponse, "_reset_heartbeat"),
-            (web.WebSocketResponse, "_on_data_received"),
-            (web.WebSocketResponse, "_set_closed"),
-            (WebSocketDataQueue, "feed_data"),
-            (WebSocketDataQueue, "feed_eof"),
-            (WebSocketDataQueue, "set_exception"),
-        )
-    )
-
-
-def _fitting(reason: str) -> bytes:
-    """Cut a close reason to the 123 bytes that a close frame holds, at a character."""
-    return reason.encode()[:123].decode(errors="ignore").encode()
-
-
-def _pong(data: bytes) -> bytes:
-    return bytes((_FIN_PONG, len(data))) + bytes(data)
+def _ignore(_message: bytes) -> None:
+    """Nobody is listening any more."""

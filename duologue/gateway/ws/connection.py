@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 
 from duologue.core.errors import ClientError
+from duologue.core.tasks import CrashBarrier
 from duologue.gateway.ws.channel import Channel
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode, error_body
 from duologue.protocol.json_codec import decode_command, encode_event
 from duologue.sessions.port import SessionPort
+from duologue.telemetry import get_logger
 
-PULL_BYTES = 16 * 1024
+PULL_BYTES = 8 * 1024
 """What is taken from the session at a time: more could not be called back by an interruption."""
 
 
@@ -22,53 +24,52 @@ class Connection:
     """One WebSocket on one session; the session's ``Attachment``.
 
     Concurrency:
-        Belongs to the event loop. ``on_message`` and ``on_output`` never wait; only when the
-        transport is full does the task of ``run`` take over the writing.
+        Belongs to the event loop. What comes in and what goes out is handled where it arises; only
+        when the transport is full, and at the end, does a task of ``run`` do the writing.
     """
 
-    def __init__(self, channel: Channel, port: SessionPort, close_timeout_s: float) -> None:
+    def __init__(self, channel: Channel, port: SessionPort) -> None:
         self._channel = channel
         self._port = port
-        self._close_timeout_s = close_timeout_s
-        self._full = asyncio.Event()
-        self._patience = asyncio.timeout(None)
-        self._waiting = False
+        self._writer_due = asyncio.Event()
         self._close_reason: str | None = None
+        self._barrier = CrashBarrier(self._crashed)
 
     async def run(self) -> None:
         """Serve the connection until one of its ends is gone."""
-        async with asyncio.TaskGroup() as group:
-            writer = group.create_task(self._write_when_full(), name="ws-writer")
-            self._port.attach(self)
-            try:
-                await self._channel.run(self._on_message)
-            finally:
-                self._port.detach(self)
-                writer.cancel()
+        try:
+            async with asyncio.TaskGroup() as group:
+                writer = group.create_task(self._write_the_rest(), name="ws-writer")
+                self._port.attach(self)
+                try:
+                    await self._channel.run(self._on_message)
+                finally:
+                    self._port.detach(self)
+                    writer.cancel()
+            await self._channel.finish()
+        finally:
+            self._channel.release()
+            del self._barrier  # it refers to us, and a circle would outlive the connection
 
     # Attachment
 
     def on_output(self) -> None:
         """Write what the session has, as far as the transport takes it."""
-        if not self._full.is_set():
-            self._write()
+        if not self._writer_due.is_set():
+            with self._barrier:
+                self._write()
 
     def on_end(self, reason: str) -> None:
-        """The session is over: write what is left, then close."""
+        """The session is over: write what is left, then close; the peer has a moment to let us."""
         self._close_reason = reason
-        if self._waiting:
-            # The peer may not be reading at all; it gets a moment, then the connection is cut.
-            loop = asyncio.get_running_loop()
-            self._patience.reschedule(loop.time() + self._close_timeout_s)
-        self._full.set()
+        self._channel.expire()
+        self._writer_due.set()
 
     def _on_message(self, message: bytes) -> None:
         try:
-            command = decode_command(message)
+            self._port.offer(decode_command(message))
         except ClientError as exc:
             self._port.reject(error_body(exc))
-        else:
-            self._port.offer(command)
 
     def _write(self) -> None:
         channel = self._channel
@@ -78,29 +79,25 @@ class Connection:
                 channel.send(encode_event(delivery.event, delivery.seq))
             if not batch.more:
                 return
-        self._full.set()
+        self._writer_due.set()
 
-    async def _write_when_full(self) -> None:
-        while True:
-            await self._full.wait()
-            await self._wait_writable()
-            self._full.clear()
-            self._write()
-            if self._close_reason is not None and not self._full.is_set():
-                break
-        code, text = close_of(self._close_reason)
-        await self._channel.close(code, text, self._close_timeout_s)
+    async def _write_the_rest(self) -> None:
+        with self._barrier:
+            await self._writer_due.wait()
+            while await self._channel.writable():
+                self._writer_due.clear()
+                self._write()
+                if self._writer_due.is_set():
+                    continue
+                if self._close_reason is not None:
+                    self._channel.close(*close_of(self._close_reason))
+                    return
+                await self._writer_due.wait()
 
-    async def _wait_writable(self) -> None:
-        self._patience = asyncio.timeout(None)
-        self._waiting = True
-        try:
-            async with self._patience:
-                await self._channel.wait_writable()
-        except TimeoutError:
-            self._full.clear()
-        finally:
-            self._waiting = False
+    def _crashed(self, exc: Exception) -> None:
+        """A bug of ours in writing: the session ends, others never notice."""
+        get_logger("gateway").error("connection_crashed", exc_info=exc)
+        self._channel.close(*close_of(ErrorCode.SERVER_ERROR))
 
 
 def close_of(reason: str) -> tuple[int, str]:

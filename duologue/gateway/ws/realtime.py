@@ -5,22 +5,22 @@ This module must not know what is said on the connection.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import parse_qs
 
 from aiohttp import web
 
-from duologue.core.errors import CapacityError, ClientError
-from duologue.gateway.auth import (
-    REALTIME_PROTOCOL,
-    check_key,
-    check_origin,
-    presented_key,
-)
-from duologue.gateway.errors import error_response
+from duologue.gateway.admission import Admission
+from duologue.gateway.auth import Access
 from duologue.gateway.settings import GatewaySettings
-from duologue.gateway.ws.channel import callback_channel_works, make_channel, make_response
+from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.connection import Connection
+from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
+from duologue.gateway.ws.reader import choose_accept
 from duologue.sessions.manager import SessionManager
+from duologue.sessions.session import CLIENT_GONE
 from duologue.telemetry import get_logger
 
 
@@ -31,51 +31,68 @@ class RealtimeEndpoint:
         sessions: Where sessions are opened.
     """
 
-    def __init__(self, sessions: SessionManager, settings: GatewaySettings) -> None:
+    def __init__(
+        self,
+        sessions: SessionManager,
+        admission: Admission,
+        access: Access,
+        settings: GatewaySettings,
+        timing: Timing,
+    ) -> None:
         self._sessions = sessions
-        self._settings = settings
-        self._private = settings.private_reader and callback_channel_works()
+        self._admission = admission
+        self._access = access
+        self._max_message_bytes = settings.max_message_bytes
+        self._timing = timing
+        self._accept = choose_accept(settings.private_reader)
         self._log = get_logger("gateway")
-        if settings.private_reader and not self._private:
-            self._log.warning("callback_reader_unavailable", consequence="more CPU per message")
+        self._connections = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Serve one connection from request to close."""
-        settings = self._settings
-        offered = _subprotocols(request)
-        try:
-            check_origin(request.headers.get("Origin"), request.host, settings.allowed_origins)
-            check_key(presented_key(request.headers, offered), settings.api_keys)
-            if not _is_upgrade(request):
-                raise ClientError("this address speaks WebSocket: connect with ws:// or wss://")
-            self._sessions.check_room()
-        except (ClientError, CapacityError) as exc:
-            return error_response(exc)
-        response = make_response(
-            self._private,
-            heartbeat_s=settings.heartbeat_s,
-            max_message_bytes=settings.max_message_bytes,
-            protocols=(REALTIME_PROTOCOL,) if REALTIME_PROTOCOL in offered else (),
-        )
-        await response.prepare(request)
-        transport = request.transport
-        if transport is None:
-            return response
+        """Serve one connection from request to close.
+
+        Raises:
+            ClientError: It may not connect, or did not try to.
+            CapacityError: No call can begin now.
+        """
+        self._access.check(request.headers, offered_protocols(request.headers))
+        check_upgrade(request.headers)
+        self._admission.check_call()
+        # Before the upgrade, since only there can a refusal say why.
         session = self._sessions.open(_model(request))
-        connection = Connection(
-            make_channel(response, transport), session, settings.close_timeout_s
-        )
-        await connection.run()
+        with self._counted():
+            try:
+                response, channel = await self._accept(
+                    request, self._max_message_bytes, self._timing
+                )
+            except BaseException as exc:
+                session.close(CLIENT_GONE)
+                if isinstance(exc, ConnectionError):
+                    return web.Response()  # nobody is there to read it
+                raise
+            await Connection(channel, session).run()
         return response
 
+    async def wait_closed(self, timeout_s: float) -> None:
+        """Wait until no connection is open. Each ends by itself, soon after its session has."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+        except TimeoutError:
+            self._log.warning("connections_left", connections=self._connections)
 
-def _subprotocols(request: web.Request) -> list[str]:
-    offered = request.headers.getall("Sec-WebSocket-Protocol", [])
-    return [name.strip() for line in offered for name in line.split(",")]
-
-
-def _is_upgrade(request: web.Request) -> bool:
-    return request.headers.get("Upgrade", "").lower() == "websocket"
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._connections += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._connections -= 1
+            if not self._connections:
+                self._idle.set()
 
 
 def _model(request: web.Request) -> str | None:

@@ -1,0 +1,80 @@
+"""Whether a call may begin now: the models are loaded, and there is room.
+
+This module must not know who asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from duologue.core.errors import CapacityError
+from duologue.protocol.errors import ErrorCode
+from duologue.sessions.manager import SessionManager
+
+RETRY_AFTER_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """How many workers of the engine there are, and how many are warm.
+
+    Args:
+        every_stage: Whether each stage has at least one that is.
+    """
+
+    ready: int
+    total: int
+    every_stage: bool
+
+
+class Admission:
+    """The door.
+
+    Args:
+        workers: Takes a look at the engine.
+    """
+
+    def __init__(self, sessions: SessionManager, workers: Callable[[], Workers]) -> None:
+        self._sessions = sessions
+        self._workers = workers
+        self._loaded = False
+
+    def open(self) -> None:
+        """All models are loaded: calls may come."""
+        self._loaded = True
+
+    @property
+    def workers(self) -> Workers:
+        """How far loading is, or what is left."""
+        return self._workers()
+
+    def check_call(self) -> None:
+        """Refuse a call that could not begin.
+
+        A worker that is being restarted refuses nobody: it will be back before it is needed.
+
+        Raises:
+            CapacityError: The server is starting, full or going down.
+        """
+        if not self._loaded:
+            raise CapacityError(
+                "the models are still loading",
+                code=ErrorCode.NOT_READY,
+                retry_after_s=RETRY_AFTER_S,
+            )
+        self._sessions.check_room()
+
+    def check_ready(self) -> None:
+        """Refuse where a new call should rather go to another server.
+
+        Raises:
+            CapacityError: As ``check_call``, or a stage has no worker at the moment.
+        """
+        self.check_call()
+        if not self._workers().every_stage:
+            raise CapacityError(
+                "a model is being restarted",
+                code=ErrorCode.NOT_READY,
+                retry_after_s=RETRY_AFTER_S,
+            )

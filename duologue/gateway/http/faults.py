@@ -1,0 +1,30 @@
+"""The log of aiohttp's server, without the faults of peers.
+
+This module must not know what is served.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from aiohttp.http import HttpProcessingError
+
+
+class OurFaults(logging.Filter):
+    """Drops records of requests that were no HTTP: who listens on a port hears all kinds of things.
+
+    Such a record may quote the request, with the key in it.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record is about something that we did."""
+        error = record.exc_info[1] if record.exc_info else None
+        return not isinstance(error, HttpProcessingError)
+
+
+def server_logger() -> logging.Logger:
+    """Return the logger for aiohttp's server."""
+    logger = logging.getLogger("duologue.gateway.http")
+    if not any(isinstance(each, OurFaults) for each in logger.filters):
+        logger.addFilter(OurFaults())
+    return logger

@@ -1,0 +1,48 @@
+"""Signs of life: when a silent peer is asked for one, and when it is given up.
+
+This module must not know the time, nor how a peer is asked.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Beat(Enum):
+    """What is due."""
+
+    NOTHING = "nothing"
+    PING = "ping"
+    GIVE_UP = "give_up"
+
+
+class Heartbeat:
+    """Watches one peer.
+
+    Args:
+        interval_s: A peer that was silent for so long is asked; after half as long again without
+            a byte it is given up.
+    """
+
+    def __init__(self, interval_s: float, now: float) -> None:
+        self.heard_at = now
+        """When the last byte came; whoever reads bytes sets it, once for each piece."""
+
+        self._interval_s = interval_s
+        self._patience_s = interval_s / 2
+        self._asked_at: float | None = None
+
+    def next_deadline(self) -> float:
+        """When ``on_timer`` is due."""
+        if self._asked_at is not None and self._asked_at >= self.heard_at:
+            return self._asked_at + self._patience_s
+        return self.heard_at + self._interval_s
+
+    def on_timer(self, now: float) -> Beat:
+        """Tell what is due now; may be called early."""
+        if now < self.next_deadline():
+            return Beat.NOTHING
+        if self._asked_at is not None and self._asked_at >= self.heard_at:
+            return Beat.GIVE_UP
+        self._asked_at = now
+        return Beat.PING

@@ -1,0 +1,98 @@
+"""The gateway's application on a free port, with sessions but without an engine that works."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from duologue.core.clock import SystemClock
+from duologue.core.ids import id_maker
+from duologue.core.wheel import TimerWheel
+from duologue.duplex_plugins.contract import DuplexPlugin
+from duologue.duplex_plugins.echo import EchoPlugin
+from duologue.gateway.admission import Admission, Workers
+from duologue.gateway.application import make_application
+from duologue.gateway.auth import Access
+from duologue.gateway.http.cors import CrossOrigin
+from duologue.gateway.http.faults import server_logger
+from duologue.gateway.http.status import StatusRoutes
+from duologue.gateway.settings import GatewaySettings
+from duologue.gateway.ws.channel import Timing
+from duologue.gateway.ws.realtime import RealtimeEndpoint
+from duologue.sessions.manager import SessionManager, recorded_kinds
+from duologue.sessions.observer import Observation
+from duologue.sessions.settings import SessionSettings
+from duologue.telemetry import LabelSets, Metrics
+from tests.fakes.engine import FakeEngine
+
+STARTED_AT = 1_700_000_000.9
+
+
+@dataclass
+class SmallServer:
+    """The server, and its parts that a test looks at."""
+
+    port: int
+    sessions: SessionManager
+    admission: Admission
+    realtime: RealtimeEndpoint
+    wheel: TimerWheel
+    workers: Workers
+
+
+@asynccontextmanager
+async def small_server(
+    gateway: GatewaySettings | None = None,
+    sessions: SessionSettings | None = None,
+    *,
+    plugins: Mapping[str, DuplexPlugin] | None = None,
+    is_loaded: bool = True,
+) -> AsyncIterator[SmallServer]:
+    settings = gateway or GatewaySettings()
+    clock = SystemClock()
+    wheel = TimerWheel(asyncio.get_running_loop().call_at)
+    plugins = plugins or {"echo": EchoPlugin(), "other": EchoPlugin()}
+    metrics = Metrics(LabelSets(plugins=tuple(plugins)))
+    manager = SessionManager(
+        FakeEngine(),
+        plugins,
+        sessions or SessionSettings(),
+        clock=clock,
+        wheel=wheel,
+        new_id=id_maker(),
+        observation=Observation(
+            metrics=metrics,
+            kinds=recorded_kinds(),
+            clock=clock,
+            recorded_entries=0,
+            keep=lambda _flight: None,
+        ),
+    )
+    access = Access(settings)
+    admission = Admission(manager, lambda: server.workers)
+    timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
+    realtime = RealtimeEndpoint(manager, admission, access, settings, timing)
+    status = StatusRoutes(manager, admission, access, metrics, STARTED_AT)
+    server = SmallServer(0, manager, admission, realtime, wheel, Workers(2, 2, True))
+    if is_loaded:
+        admission.open()
+    runner = web.AppRunner(
+        make_application(realtime, status, CrossOrigin(access)),
+        access_log=None,
+        handle_signals=False,
+        logger=server_logger(),
+        shutdown_timeout=0.1,
+    )
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        server.port = runner.addresses[0][1]
+        yield server
+    finally:
+        manager.close_all("closed")
+        await realtime.wait_closed(5)
+        await runner.cleanup()
