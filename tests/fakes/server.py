@@ -144,6 +144,7 @@ class FakeTransport:
         self.closed = False
         self.stuck = False
         """Take no command any more."""
+        self._awaited: list[tuple[type, asyncio.Event]] = []
         self._seq = 0
         self._events: deque[Event | Exception] = deque(events)
         self._news = asyncio.Event()
@@ -160,6 +161,9 @@ class FakeTransport:
         while self.stuck:
             await asyncio.Event().wait()
         self.sent.append(command)
+        for kind, event in self._awaited:
+            if isinstance(command, kind):
+                event.set()
 
     async def receive(self) -> Received:
         while not self._events:
@@ -173,6 +177,12 @@ class FakeTransport:
 
     async def close(self) -> None:
         self.closed = True
+
+    def when(self, kind: type) -> asyncio.Event:
+        """Return what is set once a command of a kind was sent."""
+        event = asyncio.Event()
+        self._awaited.append((kind, event))
+        return event
 
     def of(self, kind: type) -> list[Command]:
         """What was sent of a kind."""

@@ -121,14 +121,14 @@ async def _demo(
         with TranscriptView(console) as view:
             record = await hold_call(url, questions, view, clock, api_key=options.api_key)
         await transcribe_answers(url, record, api_key=options.api_key)
-        passed = await asyncio.to_thread(_report, options, record, console)
+        passed = await asyncio.to_thread(report, options, record, console)
         console.print(f"\n{clock.now() - began_at:.0f} s in all", style="dim")
         if options.keep and options.url is None:
             await _keep(url, console)
     return 0 if passed else 1
 
 
-def _report(options: DemoOptions, record: CallRecord, console: Console) -> bool:
+def report(options: DemoOptions, record: CallRecord, console: Console) -> bool:
     """Write the files, print the tables; tells whether all checks passed."""
     wav, picture = options.out / WAV_NAME, options.out / PICTURE_NAME
     write_speech(wav, [bytes(record.said), bytes(record.played)])

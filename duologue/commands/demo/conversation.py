@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from duologue.clients.client import DuplexClient
 from duologue.clients.clip_device import FRAME_MS, ClipDevice
@@ -23,18 +24,31 @@ from duologue.core.errors import DuologueError
 from duologue.protocol.events import TranscriptionCompleted, TranscriptionFailed
 from duologue.protocol.items import MessageItem, OutputAudio
 
-ROOM_S = 0.4
-"""Quiet before the first question and after the last answer."""
-
-BREATH_S = 0.5
-"""Between an answer and the next question."""
-
-HEARD_BEFORE_INTERRUPTION_S = 1.2
-"""With the time that it takes to be sure, the cut falls some two seconds into the answer."""
+TAIL_S = 0.4
+"""Silence after speech that is transcribed: recognisers are used to some."""
 
 ANSWER_TIMEOUT_S = 45.0
 ANSWER_LIMIT_S = 60.0
 REFRESH_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How the caller takes turns.
+
+    Args:
+        room_s: Quiet before the first question and after the last answer.
+        breath_s: Between an answer and the next question.
+        heard_before_interruption_s: With the time that it takes to be sure, the cut falls nearly
+            two seconds into the answer.
+    """
+
+    room_s: float = 0.4
+    breath_s: float = 0.5
+    heard_before_interruption_s: float = 1.2
+
+
+POLITE = Manners()
 
 
 class DemoFailed(DuologueError):
@@ -50,6 +64,7 @@ async def hold_call(
     clock: Clock,
     *,
     api_key: str | None = None,
+    manners: Manners = POLITE,
 ) -> CallRecord:
     """Ask the questions in real time, the third one over the answer to the second.
 
@@ -73,7 +88,7 @@ async def hold_call(
                 group.create_task(_watch(call, recorder), name="recorder"),
                 group.create_task(_show(call, view), name="view"),
             )
-            failure = await _asked_all(call, device, record, questions)
+            failure = await _asked_all(call, device, record, questions, manners)
             for watcher in watchers:
                 watcher.cancel()
         if failure is not None:
@@ -89,11 +104,15 @@ async def hold_call(
 
 
 async def _asked_all(
-    call: DuplexClient, device: ClipDevice, record: CallRecord, questions: Sequence[Question]
+    call: DuplexClient,
+    device: ClipDevice,
+    record: CallRecord,
+    questions: Sequence[Question],
+    manners: Manners,
 ) -> DuologueError | None:
     """Return what went wrong: raised in a task group, it would come out wrapped."""
     try:
-        await _ask_all(call, device, record, questions)
+        await _ask_all(call, device, record, questions, manners)
     except DuologueError as exc:
         return exc
     except TimeoutError:
@@ -102,20 +121,24 @@ async def _asked_all(
 
 
 async def _ask_all(
-    call: DuplexClient, device: ClipDevice, record: CallRecord, questions: Sequence[Question]
+    call: DuplexClient,
+    device: ClipDevice,
+    record: CallRecord,
+    questions: Sequence[Question],
+    manners: Manners,
 ) -> None:
-    await asyncio.sleep(ROOM_S)
+    await asyncio.sleep(manners.room_s)
     for number, question in enumerate(questions):
         if number == INTERRUPTED_TURN + 1:
-            await _listen_for_a_while(call)
+            await _listen_for_a_while(call, manners.heard_before_interruption_s)
         answered = sum(turn.audible_at is not None for turn in call.timing)
         start = device.say(question.pcm)
         record.turns.append(TurnRecord(question, start / RATE_HZ))
         await _wait_for_answer(call, record, question, answered)
         if number != INTERRUPTED_TURN:
             await call.wait_until_quiet(ANSWER_LIMIT_S)
-            await asyncio.sleep(BREATH_S)
-    await asyncio.sleep(ROOM_S)
+            await asyncio.sleep(manners.breath_s)
+    await asyncio.sleep(manners.room_s)
 
 
 async def _wait_for_answer(
@@ -137,11 +160,11 @@ async def _wait_for_answer(
     )
 
 
-async def _listen_for_a_while(call: DuplexClient) -> None:
+async def _listen_for_a_while(call: DuplexClient, seconds: float) -> None:
     """Hear enough of the answer for an interruption in its middle, or all of it."""
     playback = call.playback
     speaking = playback.speaking
-    wanted = int(HEARD_BEFORE_INTERRUPTION_S * RATE_HZ)
+    wanted = int(seconds * RATE_HZ)
     if speaking is not None:
         item_id: str = speaking
         await call.wait_until(
@@ -180,12 +203,18 @@ async def transcribe_answers(url: str, record: CallRecord, *, api_key: str | Non
         for answer in record.answers.values():
             played = record.played_of(answer.item_id)
             if played:
-                answer.transcribed = await _transcribe(call, played)
+                answer.transcribed = await transcribe(call, played)
 
 
-async def _transcribe(call: DuplexClient, pcm: bytes) -> str:
+async def transcribe(call: DuplexClient, pcm: bytes) -> str:
+    """Return what the server's recogniser makes of some speech; empty where it fails.
+
+    Raises:
+        DemoFailed: It does not answer.
+        CommandRefused: There is too little to be transcribed.
+    """
     news = call.events()
-    call.send_audio(pcm + bytes(2 * int(ROOM_S * RATE_HZ)))
+    call.send_audio(pcm + bytes(2 * int(TAIL_S * RATE_HZ)))
     item_id = await call.commit_audio()
     try:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):

@@ -36,6 +36,7 @@ MOMENTS: tuple[tuple[str, str, Callable[[TurnTiming], float | None]], ...] = (
 )
 """What is marked inside each wait, and how."""
 
+HATCH = "//////"
 STEP_S = 0.01
 LANE_HEIGHT = 0.8
 CALLER_Y, DUOLOGUE_Y = 1.0, -1.0
@@ -92,7 +93,7 @@ class _Sheet:
         self._lane(self._said, CALLER_Y, CALLER)
         self._lane(self._played, DUOLOGUE_Y, DUOLOGUE)
         for number, turn in enumerate(self._record.turns):
-            self._question(turn)
+            self._question(turn, self._room_after_question(number))
             self._wait(turn)
             if turn.answer is not None:
                 self._answer(turn.answer, self._room_after(number))
@@ -105,7 +106,7 @@ class _Sheet:
         axes = self._axes
         axes.set_facecolor(PAPER)
         axes.set_xlim(0, self._end)
-        axes.set_ylim(-2.95, 2.95)
+        axes.set_ylim(-3.35, 2.75)
         axes.set_yticks([])
         for side in ("left", "right", "top"):
             axes.spines[side].set_visible(False)
@@ -138,6 +139,11 @@ class _Sheet:
             axes.plot([], [], "o", markersize=6, color=colour, label=name)[0]
             for name, colour, _ in MOMENTS
         ]
+        ghost = axes.fill_between(
+            [], [], [], facecolor="none", edgecolor=FAINT, hatch=HATCH, linewidth=0.0
+        )
+        ghost.set_label("arrived, never heard")
+        handles.append(ghost)
         axes.legend(
             handles=handles,
             loc="lower right",
@@ -146,7 +152,7 @@ class _Sheet:
             frameon=False,
             fontsize=9,
             labelcolor=FAINT,
-            handletextpad=0.1,
+            handletextpad=0.4,
             columnspacing=1.2,
         )
 
@@ -157,10 +163,10 @@ class _Sheet:
             times, y - height, y + height, color=colour, linewidth=0, zorder=3, **style
         )
 
-    def _question(self, turn: TurnRecord) -> None:
+    def _question(self, turn: TurnRecord, room_s: float) -> None:
         start, end = turn.speech_from, turn.speech_until
         self._bracket(start, end, 2.0, CALLER)
-        width = max(end - start, 2.2)
+        width = max(room_s, 2.2)
         self._words(
             start, 2.1, turn.transcript or turn.question.text, width, colour=CALLER, va="bottom"
         )
@@ -232,7 +238,7 @@ class _Sheet:
             DUOLOGUE_Y + height,
             facecolor="none",
             edgecolor=FAINT,
-            hatch="//////",
+            hatch=HATCH,
             linewidth=0.0,
             alpha=0.75,
             zorder=2,
@@ -271,6 +277,12 @@ class _Sheet:
             va="top",
             zorder=8,
         )
+
+    def _room_after_question(self, number: int) -> float:
+        """The same for a question: up to the next one."""
+        turns = self._record.turns
+        following = turns[number + 1].speech_from if number + 1 < len(turns) else self._end
+        return following - turns[number].speech_from - 0.3
 
     def _room_after(self, number: int) -> float:
         """How wide the words of an answer may run: up to the next answer."""

@@ -90,8 +90,9 @@ async def running_server(
             async with asyncio.timeout(start_timeout_s):
                 url = await _ready_url(process, log, on_progress)
         except TimeoutError as exc:
+            words = await asyncio.to_thread(_last_words, log)
             raise ServerFailed(
-                f"the gateway was not ready within {start_timeout_s:.0f} s. {_last_words(log)}"
+                f"the gateway was not ready within {start_timeout_s:.0f} s. {words}"
             ) from exc
         yield url
     finally:
@@ -117,7 +118,8 @@ async def _ready_url(
                     return ready[1]
                 line = ""
             if is_over:
-                raise ServerFailed(f"the gateway ended before it was ready. {_last_words(log)}")
+                words = await asyncio.to_thread(_last_words, log)
+                raise ServerFailed(f"the gateway ended before it was ready. {words}")
             await asyncio.sleep(POLL_S)
 
 

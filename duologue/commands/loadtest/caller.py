@@ -107,8 +107,9 @@ async def _ask_once(
     clock: Clock,
 ) -> None:
     heard_before = _first_sounds(call)
-    spoken_until = device.started_at + device.say(clip.pcm) / RATE_HZ + clip.speech_until_s
+    start_s = device.say(clip.pcm) / RATE_HZ
     await call.wait_until(lambda: not device.speaking, clip.length_s + ANSWER_TIMEOUT_S)
+    spoken_until = device.started_at + start_s + clip.speech_until_s
     if call.session.audio.input.turn_detection is None and not await _asked_by_hand(call):
         # It answers while it listens, as an echo does: there is no wait to be measured.
         return
