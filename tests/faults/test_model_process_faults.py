@@ -107,6 +107,7 @@ async def test_a_language_model_that_dies_fails_the_response_unless_nobody_has_a
     await caller.say("llm wait")
     await caller.is_understood("llm wait")
     await caller.response_begins()
+    await gateway.desk.until("llm wait")
     gateway.kill("llm")
     response = await caller.check_failure()
     assert response.output == ()
@@ -119,6 +120,7 @@ async def test_a_language_model_that_dies_fails_the_response_unless_nobody_has_a
     assert [item.status for item in response.output] == ["incomplete"]
     await caller.is_answered("again hello")
 
+    gateway.desk.asked.clear()
     await caller.beep("hello llm wait")
     await caller.hush(240)
     await gateway.desk.until("llm wait")
@@ -130,13 +132,16 @@ async def test_a_language_model_that_dies_fails_the_response_unless_nobody_has_a
 async def test_a_voice_that_dies_fails_the_response(gateway: FaultyGateway, caller: Caller) -> None:
     await caller.say("tts wait")
     await caller.response_is_written()
+    await gateway.desk.until("tts wait")
     gateway.kill("tts")
     await caller.check_failure()
     await caller.is_answered("hello again")
 
-    for phrase in ("tts half", "long again"):
+    for phrase in ("long again", "tts half"):
         await caller.say(phrase)
         await caller.response_sounds()
+        if phrase == "tts half":
+            await gateway.desk.until(phrase)
         gateway.kill("tts")
         await caller.check_failure()
         await caller.is_answered("hello again")
@@ -168,10 +173,11 @@ async def test_workers_that_die_together_fail_one_response_once(
     for phrase, stages in (
         ("llm half", ("llm", "tts")),
         ("tts half", ("tts", "llm", "asr")),
-        ("hello long", ("asr", "llm", "tts", "vad")),
+        ("llm wait", ("asr", "llm", "tts", "vad")),
     ):
         await caller.say(phrase)
-        await caller.response_sounds()
+        await caller.response_begins()
+        await gateway.desk.until(phrase)
         gateway.kill(*stages)
         await caller.check_failure()
         for stage in stages:
@@ -191,6 +197,7 @@ async def test_calls_beside_it_lose_nothing_but_their_work_on_that_worker(
         gateway.kill("llm")
         await caller.check_failure()
         await caller.say("asr wait")
+        await gateway.desk.until("asr wait")
         await caller.response_begins()
         gateway.kill("asr")
         await caller.check_failure()
@@ -198,7 +205,7 @@ async def test_calls_beside_it_lose_nothing_but_their_work_on_that_worker(
 
         await neighbour.beep("hello")
         await caller.say("tts half")
-        await caller.response_sounds()
+        await gateway.desk.until("tts half")
         gateway.kill("tts")
         await neighbour.beep("again")
         await neighbour.hush(800)
