@@ -82,8 +82,10 @@ class Dialogue:
 
     def tell_conversation(self, now: float) -> None:
         """Let a plugin that prompts from text know the conversation, if it has changed."""
-        if self._history.changes != self._told and self._host.capabilities.reads_transcripts:
-            self._told = self._history.changes
+        if self._history.changes == self._told:
+            return
+        self._told = self._history.changes
+        if self._host.capabilities.reads_transcripts:
             self.tell(ConversationChanged(self._history.view()), now)
 
     def request(self, config: ResponseConfig, now: float) -> None:
@@ -169,20 +171,26 @@ class Dialogue:
 
     def settle(self, now: float) -> None:
         """Grant credit for what was sent, close lanes of what has ended, begin what is due."""
-        for response_id, samples in self._speaking.take_sent().items():
+        if self._speaking.unsettled:
+            self._settle_responses()
+        if self._history.changes != self._told:
+            self.tell_conversation(now)
+        if self._answer_pending and self._speaking.active is None:
+            self._answer_pending = False
+            self.request(self.own_config, now)
+
+    def _settle_responses(self) -> None:
+        sent, ended = self._speaking.settle()
+        for response_id, samples in sent.items():
             response = self._speaking.get(response_id)
             if response is not None:
                 granted_ms = samples_to_ms(samples, self._speaking.rate_hz)
                 for stream in self._streams.of_lane(response.lane):
                     if stream.speaks and granted_ms:
                         self._streams.grant(stream, granted_ms)
-        for response in self._speaking.take_ended():
+        for response in ended:
             self._streams.close_lane(response.lane)
             self._history.touch()
-        self.tell_conversation(now)
-        if self._answer_pending and self._speaking.active is None:
-            self._answer_pending = False
-            self.request(self.own_config, now)
 
     def _begin(
         self, config: ResponseConfig, view: tuple[ItemView, ...], now: float

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from duologue.core.audio import SAMPLE_BYTES, samples_to_ms
+from duologue.core.audio import SAMPLE_BYTES, ms_to_samples, samples_to_ms
 from duologue.core.errors import LimitExceeded
 from duologue.protocol.delivery import Delivery
 from duologue.protocol.events import Event, ItemAdded, ItemDone, ItemRetrieved
@@ -98,6 +98,7 @@ class OutputBuffer:
         self.dropped_events = 0
         self._limits = limits
         self._rate_hz = rate_hz
+        self._max_speech_bytes = ms_to_samples(limits.audio_ms, rate_hz) * SAMPLE_BYTES
         self._speech_bytes = 0
         self._control: deque[Event] = deque()
         self._responses: dict[str, _ResponseQueue] = {}
@@ -142,12 +143,15 @@ class OutputBuffer:
             OutputOverflow: Too much speech or too many bytes wait.
         """
         queue = self._responses[response_id]
-        held_ms = samples_to_ms((queue.speech_bytes + len(pcm)) // SAMPLE_BYTES, self._rate_hz)
-        if held_ms > self._limits.audio_ms:
+        size = len(pcm)
+        if queue.speech_bytes + size > self._max_speech_bytes:
+            held_ms = samples_to_ms((queue.speech_bytes + size) // SAMPLE_BYTES, self._rate_hz)
             raise OutputOverflow(
                 f"{held_ms} ms of speech would wait, the limit is {self._limits.audio_ms} ms"
             )
-        self._check_bytes(len(pcm), reserved=self._room_for_events())
+        # Never more than half is reserved, so that below it there is nothing to work out.
+        if self.held_bytes + size > self._limits.held_bytes // 2:
+            self._check_bytes(size, reserved=self._room_for_events())
         entries = queue.entries
         if entries and isinstance(entries[-1], _SpeechRun):
             entries[-1].append(pcm)
@@ -155,9 +159,9 @@ class OutputBuffer:
             run = _SpeechRun()
             run.append(pcm)
             entries.append(run)
-        queue.speech_bytes += len(pcm)
-        self._speech_bytes += len(pcm)
-        self.held_bytes += len(pcm)
+        queue.speech_bytes += size
+        self._speech_bytes += size
+        self.held_bytes += size
 
     def complete(self, response_id: str) -> None:
         """No more speech of a response comes: the rest of it waits for nothing to be merged."""

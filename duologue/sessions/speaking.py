@@ -6,9 +6,8 @@ response begins or is stopped, or what the person is doing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from duologue.codecs.encoder import OutputEncoder
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
@@ -37,8 +36,6 @@ from duologue.sessions.response_wire import (
     resource,
     text_delta,
 )
-
-_NOTHING_SENT: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +72,8 @@ class Speaking:
         self.playback = PlaybackLedger(rate_hz)
         self.rate_hz = rate_hz
         self.overflowed = False
+        self.unsettled = False
+        """``settle`` has something to say."""
         self._sent_samples: dict[str, int] = {}
         self._ended: list[Response] = []
         self._history = history
@@ -231,19 +230,17 @@ class Speaking:
         if self._paced_until is not None and now >= self._paced_until:
             self._paced_until = None
 
-    def take_sent(self) -> Mapping[str, int]:
-        """Return the samples sent since the last call, by response: what may be granted."""
-        if not self._sent_samples:
-            return _NOTHING_SENT
-        sent, self._sent_samples = self._sent_samples, {}
-        return sent
+    def settle(self) -> tuple[dict[str, int], list[Response]]:
+        """Return what is new since the last call, while ``unsettled``.
 
-    def take_ended(self) -> Sequence[Response]:
-        """Return the responses that have ended since the last call."""
-        if not self._ended:
-            return ()
+        Returns:
+            The samples sent, by response, which may be granted as credit; and the responses that
+            have ended.
+        """
+        self.unsettled = False
+        sent, self._sent_samples = self._sent_samples, {}
         ended, self._ended = self._ended, []
-        return ended
+        return sent, ended
 
     @property
     def paced_until(self) -> float | None:
@@ -298,6 +295,7 @@ class Speaking:
 
     def _count_sent(self, response: Response, samples: int) -> None:
         self._sent_samples[response.id] = self._sent_samples.get(response.id, 0) + samples
+        self.unsettled = True
 
     def _deliver_text(self, event: AudioTranscriptDelta | TextDelta) -> None:
         response = self._responses.get(event.response_id)
@@ -325,6 +323,7 @@ class Speaking:
         self.buffer.close(response.id)
         del self._responses[response.id]
         self._ended.append(response)
+        self.unsettled = True
 
     def is_audible(self, now: float) -> bool:
         """Tell whether the person has heard something of what is being said."""

@@ -131,8 +131,11 @@ def test_a_response_ends_when_all_of_it_was_sent() -> None:
     assert resource.usage.total_tokens == 7
     assert response.state is ResponseState.ENDED
     assert bench.speaking.get("r") is None
-    assert list(bench.speaking.take_ended()) == [response]
-    assert list(bench.speaking.take_ended()) == []
+    assert bench.speaking.unsettled
+    sent, ended = bench.speaking.settle()
+    assert (list(sent), ended) == (["r"], [response])
+    assert not bench.speaking.unsettled
+    assert bench.speaking.settle() == ({}, [])
     assert len(bench.speaking) == 0
 
 
@@ -419,18 +422,19 @@ def test_text_is_complete_with_the_last_sample_unless_the_answer_failed() -> Non
 def test_what_is_sent_may_be_granted_once() -> None:
     bench = Bench()
     response = bench.begin()
-    assert bench.speaking.take_sent() == {}
+    assert not bench.speaking.unsettled
     bench.speaking.say_audio(response, pcm(300), (), T)
     bench.pull()
-    assert bench.speaking.take_sent() == {"r": 300 * MS}
-    assert bench.speaking.take_sent() == {}
+    assert bench.speaking.unsettled
+    assert bench.speaking.settle() == ({"r": 300 * MS}, [])
+    assert bench.speaking.settle() == ({}, [])
 
 
 def test_speech_in_a_written_answer_counts_as_sent_and_is_heard_by_nobody() -> None:
     bench = Bench()
     response = bench.begin(output_modalities=("text",))
     bench.speaking.say_audio(response, pcm(300), (SpeechMark(1, 2),), T)
-    assert bench.speaking.take_sent() == {"r": 300 * MS}
+    assert bench.speaking.settle() == ({"r": 300 * MS}, [])
     assert pieces(bench.pull()) == []
     assert response.item_id == ""
 
