@@ -178,7 +178,7 @@ class _Sheet:
         if audible is None:
             return
         start = turn.speech_until
-        self._axes.axvspan(start, audible, ymin=0.2, ymax=0.8, color=WAIT, alpha=0.12, linewidth=0)
+        self._band(start, audible, 1.75, WAIT, 0.12)
         self._axes.annotate(
             "",
             xy=(audible, 0.0),
@@ -203,10 +203,12 @@ class _Sheet:
             fontweight="bold",
             zorder=6,
         )
-        for _, colour, moment in MOMENTS:
+        for number, (_, colour, moment) in enumerate(MOMENTS):
             at = record.time_of(moment(turn.timing)) if turn.timing else None
             if at is not None:
-                self._axes.plot([at], [0.0], "o", markersize=6, color=colour, zorder=6, mec=PAPER)
+                # Two moments that nearly coincide are seen as a ring around a dot.
+                size = 10 - 2 * number
+                self._axes.plot([at], [0.0], "o", markersize=size, color=colour, zorder=6, mew=0)
 
     def _answer(self, answer: AnswerRecord, room_s: float) -> None:
         span = self._record.span_of(answer.item_id)
@@ -254,9 +256,7 @@ class _Sheet:
         if cut is None or span is None or confirmed is None or not cut.truncated_ms:
             return
         axes = self._axes
-        axes.axvspan(
-            by.speech_from, confirmed, ymin=0.16, ymax=0.84, color=CUT, alpha=0.1, linewidth=0
-        )
+        self._band(by.speech_from, confirmed, 1.95, CUT, 0.1)
         axes.plot([span[1], span[1]], [-1.95, 1.95], color=CUT, linewidth=1.6, zorder=7)
         axes.plot(
             [span[1]],
@@ -296,6 +296,11 @@ class _Sheet:
             if following:
                 return following[0] - span[0] - 0.3
         return self._end - span[0]
+
+    def _band(self, start: float, end: float, height: float, colour: str, alpha: float) -> None:
+        self._axes.fill_between(
+            [start, end], -height, height, color=colour, alpha=alpha, linewidth=0, zorder=0
+        )
 
     def _bracket(self, start: float, end: float, y: float, colour: str) -> None:
         self._axes.plot(
