@@ -23,7 +23,7 @@ from duologue.sessions.streams import Owner, Streams
 from duologue.sessions.transcription import Transcriber, TranscriptReady
 
 KEPT_SILENCE_MS = 1000
-"""While nobody speaks, so much audio is kept besides the prefix padding: detectors answer late."""
+"""While nobody speaks, so much of what the detector has judged is kept besides the padding."""
 
 END_OF_TURN_AUDIO_MS = 8000
 """The end-of-turn model looks at no more than this."""
@@ -147,7 +147,7 @@ class Listening:
             self._detect(frame)
             heard = self._streams.find(Owner.DETECTOR, "") is not None
             if heard and self.turn is None and self.floor.state is FloorState.SILENT:
-                self.audio.drop_before(frame.end_sample - self._kept_silence)
+                self.audio.drop_before(self._judged_until - self._kept_silence)
         if self.turn is not None and self.turn.confirmed:
             self._transcriber.append(self.turn.item_id, frame)
         return frame

@@ -74,6 +74,10 @@ class Bench:
     def hear(self, ms: int) -> None:
         self.listening.append(b"\x01\x00" * (ms * MS))
 
+    def judge_silence(self) -> None:
+        """Have the detector say that nobody speaks in what it has heard so far."""
+        self.listening.on_activity(VoiceActivity(0.0, self.listening.audio.next_sample))
+
     def begin(self, start_ms: int, *, confirm: bool = True) -> None:
         turn = self.listening.begin(start_ms * MS)
         if confirm:
@@ -130,7 +134,15 @@ def test_while_nobody_speaks_only_the_padding_and_a_reserve_are_kept() -> None:
     bench = Bench(ServerVad(prefix_padding_ms=300))
     for _ in range(100):
         bench.hear(100)
-    assert bench.listening.audio.held_ms == 300 + KEPT_SILENCE_MS
+        bench.judge_silence()
+    assert bench.listening.audio.held_ms == 300 + KEPT_SILENCE_MS + 100
+
+
+def test_what_the_detector_has_not_judged_yet_is_kept() -> None:
+    bench = Bench(ServerVad())
+    for _ in range(90):
+        bench.hear(100)
+    assert bench.listening.audio.start_sample == 0
 
 
 def test_a_turn_that_may_have_begun_is_kept_whole() -> None:
