@@ -1,0 +1,135 @@
+"""C45: a client that stops reading."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from duologue.core.errors import CapacityError
+from duologue.engines.payloads import AudioChunk
+from duologue.protocol.commands import CommitAudio, CreateResponse
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.response_events import AudioDelta, ResponseDone
+from duologue.sessions.settings import SessionSettings
+from tests.cases.talk import RATE_HZ, Talk, join, pcm, speech
+from tests.fakes.plugin import STAGE
+
+SETTINGS = SessionSettings(
+    output_buffer_ms=20_000, output_buffer_bytes=2_000_000, stall_limit_s=15, max_sessions=30
+)
+
+
+def generate(talk: Talk, seconds: int) -> None:
+    """Make speech ten times as fast as it is played, as long as it is wanted."""
+    for _ in range(seconds):
+        request = talk.stage().request
+        if request.id in talk.engine.cancelled:
+            return
+        talk.engine.output(request.id, AudioChunk(pcm(1000), RATE_HZ))
+        talk.clock.advance(0.1)
+        buffer = talk.machine.speaking.buffer
+        assert buffer.held_bytes <= SETTINGS.output_buffer_bytes
+        talk.check_accounts()
+
+
+def test_c45_an_answer_that_nobody_takes_fails_and_the_call_goes_on() -> None:
+    talk = Talk(settings=SETTINGS)
+    talk.send(CreateResponse())
+    generate(talk, 1)
+    talk.client.reading = False
+    generate(talk, 60)
+    assert talk.machine.ended is None
+    assert talk.engine.cancelled != []
+    talk.client.reading = True
+    talk.client.read()
+    assert talk.done() == [("failed", "output_overflow")]
+    details = talk.client.last(ResponseDone).response.status_details
+    assert details is not None
+    assert details.error is not None
+    assert details.error.code == "output_overflow"
+    # What did not reach the person is no part of the conversation.
+    item = talk.machine.history.get(talk.machine.history.last_id or "")
+    assert item.spoken is not None
+    assert item.spoken.cut_sample is not None
+    assert item.spoken.cut_sample <= 3000 * 24
+    talk.engine.acknowledge_cancel(talk.stage().request.id)
+    talk.probe()
+    talk.close()
+
+
+def test_c45_credit_keeps_an_answer_from_overflowing() -> None:
+    talk = Talk(settings=SETTINGS, credit=4000)
+    talk.send(CreateResponse())
+    talk.client.reading = False
+    stage = talk.stage()
+    made = 0
+    for _ in range(100):
+        talk.clock.advance(0.1)
+        if stage.credit is not None and stage.credit > 0:
+            stage.credit -= 1000
+            made += 1
+            talk.engine.output(stage.request.id, AudioChunk(pcm(1000), RATE_HZ))
+    assert made == 4
+    talk.client.reading = True
+    talk.client.read()
+    assert stage.credit == 3000  # as much as is sent ahead of playback
+    talk.finish()
+    talk.play_to_the_end()
+    assert talk.done() == [("completed", None)]
+    talk.close()
+
+
+def test_c45_a_client_that_takes_nothing_is_let_go_and_leaves_nothing_behind() -> None:
+    talk = Talk(settings=SETTINGS)
+    talk.send(CreateResponse())
+    talk.client.reading = False
+    generate(talk, 5)
+    talk.clock.advance(15)
+    assert talk.client.ended == ErrorCode.CLIENT_TOO_SLOW
+    assert len(talk.manager) == 0
+    assert all(fake.cancelled for fake in talk.engine.running.values())
+    talk.check_accounts()
+    assert not talk.machine.speaking.buffer.has_speech()
+    talk.client.reading = True
+    talk.client.read()
+    assert talk.client.wire.open_responses == []
+    assert talk.machine.speaking.buffer.held_bytes == 0
+
+
+def test_c45_clients_that_read_hear_nothing_of_those_that_do_not() -> None:
+    talk = Talk(settings=SETTINGS)
+    slow = [join(talk) for _ in range(20)]
+    for client in slow:
+        client.session.offer(CreateResponse())
+        client.reading = False
+    talk.send(speech(600), CommitAudio(), CreateResponse())
+    heard_at: list[float] = []
+    mine = talk.stage().request.id
+    for _ in range(50):
+        before = len(talk.client.of(AudioDelta))
+        for fake in talk.engine.of(STAGE):
+            if not fake.cancelled and fake.request.id != mine:
+                talk.engine.output(fake.request.id, AudioChunk(pcm(1000), RATE_HZ))
+        talk.engine.output(mine, AudioChunk(pcm(100), RATE_HZ))
+        heard_at += [talk.clock.now()] * (len(talk.client.of(AudioDelta)) - before)
+        talk.clock.advance(0.1)
+    gaps = [later - earlier for earlier, later in pairwise(heard_at)]
+    assert max(gaps) <= 0.11
+    talk.finish()
+    talk.play_to_the_end()
+    assert talk.done() == [("completed", None)]
+    talk.clock.advance(60)
+    assert len(talk.manager) == 1
+    talk.close()
+
+
+def test_c50_the_one_too_many_is_refused_and_the_others_go_on() -> None:
+    talk = Talk(settings=SessionSettings(max_sessions=2))
+    other = join(talk)
+    with pytest.raises(CapacityError):
+        join(talk)
+    talk.probe()
+    other.session.close("closed")
+    join(talk).session.close("closed")
+    talk.close()
