@@ -1,4 +1,4 @@
-"""Is there an order of events that breaks a promise? Calls of random people, clients and engines."""
+"""Is there an order of events that breaks a promise? Random people, clients and engines."""
 
 from __future__ import annotations
 
