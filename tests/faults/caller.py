@@ -39,10 +39,11 @@ class Caller:
     not, or where the server ends the call.
     """
 
-    def __init__(self, transport: WebSocketTransport) -> None:
+    def __init__(self, transport: WebSocketTransport, patience_s: float) -> None:
         self.events: list[Event] = []
         self.wire = WireInvariants()
         self._transport = transport
+        self._patience_s = patience_s
         self._news = asyncio.Event()
         self._responses_seen = 0
 
@@ -56,9 +57,9 @@ class Caller:
             self.events.append(received.event)
             self._news.set()
 
-    async def until(self, done: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    async def until(self, done: Callable[[], bool]) -> None:
         """Wait for something to be true of what has come."""
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(self._patience_s):
             while not done():
                 self._news.clear()
                 await self._news.wait()
@@ -74,7 +75,10 @@ class Caller:
 
     async def beep(self, text: str) -> None:
         """Say words, and do not stop talking."""
-        pcm = beeps(text)
+        await self.speak(beeps(text))
+
+    async def speak(self, pcm: bytes) -> None:
+        """Send sound; its time goes by at once."""
         for start in range(0, len(pcm), FRAME_BYTES):
             await self.send(AppendAudio(audio=pcm[start : start + FRAME_BYTES]))
 
@@ -85,7 +89,7 @@ class Caller:
 
     async def hush_until(self, done: Callable[[], bool]) -> None:
         """Say nothing, a little faster than life, until something is true."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self._patience_s):
             while not done():
                 await self.hush(FRAME_MS)
                 try:
@@ -174,11 +178,14 @@ def check_words(response: ResponseResource, text: str) -> None:
 
 @asynccontextmanager
 async def caller_of(
-    url: str, turn_detection: TurnDetectionChoice = "server_vad"
+    url: str,
+    turn_detection: TurnDetectionChoice = "server_vad",
+    *,
+    patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[Caller]:
     """Hold a call, and check at its end that nothing was left open."""
     transport = await WebSocketTransport.open(url)
-    caller = Caller(transport)
+    caller = Caller(transport, patience_s)
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(caller.read(), name="caller")
         patch = session_patch(turn_detection=turn_detection, transcription=True)

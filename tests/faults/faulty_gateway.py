@@ -76,15 +76,12 @@ class Desk(asyncio.Protocol):
                 await self._news.wait()
 
 
-class FaultyGateway:
+class Gateway:
     """The server, and what a test may do to its workers."""
 
-    def __init__(self, app: App, desk: Desk, folder: Path) -> None:
+    def __init__(self, app: App) -> None:
         self.app = app
-        self._folder = folder
-        self.desk = desk
         self.url = realtime_url(app.url)
-        self._probes = 0
 
     def pid(self, stage: str) -> int:
         """The process of a stage's worker."""
@@ -97,6 +94,21 @@ class FaultyGateway:
         for pid in [self.pid(stage) for stage in stages]:
             os.kill(pid, sig)
 
+    def stats(self, stage: str) -> StageStats:
+        """A look at a stage."""
+        (found,) = [each for each in self.app.engine.stats().stages if each.stage == stage]
+        return found
+
+
+class FaultyGateway(Gateway):
+    """With scripted models, which do wrong what they are told to."""
+
+    def __init__(self, app: App, desk: Desk, folder: Path) -> None:
+        super().__init__(app)
+        self.desk = desk
+        self._folder = folder
+        self._probes = 0
+
     def uninstall(self, stage: str) -> None:
         """From now on the worker of a stage cannot be started."""
         _absent(self._folder, stage).touch()
@@ -104,11 +116,6 @@ class FaultyGateway:
     def install(self, stage: str) -> None:
         """It can be started again."""
         _absent(self._folder, stage).unlink()
-
-    def stats(self, stage: str) -> StageStats:
-        """A look at a stage."""
-        (found,) = [each for each in self.app.engine.stats().stages if each.stage == stage]
-        return found
 
     async def works(self, stage: str) -> None:
         """Wait until a stage has answered somebody who comes now.
@@ -204,7 +211,7 @@ def _absent(folder: Path, stage: str) -> Path:
 
 
 def _pipeline_file(folder: Path, stage: str) -> Path:
-    env = {MARK: stage, "PYTHONPATH": f"{folder}:{ROOT}"}
+    env = {"PYTHONPATH": f"{folder}:{ROOT}"}
     runner = RUNNERS.get(stage, "energy_vad")
     settings = {
         "stage": stage,
@@ -214,6 +221,13 @@ def _pipeline_file(folder: Path, stage: str) -> Path:
     if stage == "vad":
         settings = {}
     spec = StageSpec(name=stage, runner=runner, max_jobs=16, env=env, settings=settings)
-    path = folder / f"{stage}.yaml"
-    path.write_text(yaml.safe_dump(msgspec.to_builtins(Pipeline(name=stage, stages=(spec,)))))
+    return write_pipeline(folder, spec)
+
+
+def write_pipeline(folder: Path, stage: StageSpec) -> Path:
+    """Write the file of a pipeline of one stage, whose workers can be told apart."""
+    marked = msgspec.structs.replace(stage, env={**stage.env, MARK: stage.name})
+    pipeline = Pipeline(name=stage.name, stages=(marked,))
+    path = folder / f"{stage.name}.yaml"
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(pipeline)))
     return path

@@ -30,6 +30,7 @@ class Patience:
 
     response_timeout_s: float = 30.0
     cancel_grace_s: float = 10.0
+    detector_timeout_s: float = 10.0
 
 
 @pytest.fixture
@@ -41,7 +42,9 @@ async def gateway(
     patience: Patience = getattr(request, "param", Patience())
     engine = EngineSettings(restart_backoff_s=0.01, cancel_grace_s=patience.cancel_grace_s)
     sessions = SessionSettings(
-        listening=ListeningSettings(end_of_turn=None),
+        listening=ListeningSettings(
+            end_of_turn=None, detector_timeout_s=patience.detector_timeout_s
+        ),
         response_timeout_s=patience.response_timeout_s,
         send_lead_ms=1000,
     )
@@ -267,6 +270,21 @@ async def test_a_runner_that_hangs_fails_the_response_in_time_and_is_killed_afte
         assert not set(pids) & {gateway.pid(stage) for stage in stages}
         for caller in callers:
             await caller.is_answered("hello again")
+
+
+@pytest.mark.parametrize("gateway", [Patience(30.0, 0.3, 0.5)], indirect=True)
+async def test_a_detector_that_hangs_is_killed_and_the_next_turn_is_found(
+    gateway: FaultyGateway, caller: Caller
+) -> None:
+    await caller.is_answered("hello again")
+    gateway.kill("vad", sig=signal.SIGSTOP)
+    await caller.hush(4000)
+    await caller.hush_until(
+        lambda: gateway.stats("vad").ready == 0 or gateway.stats("vad").restarts == 1
+    )
+    await gateway.works("vad")
+    await caller.hush(2400)
+    await caller.is_answered("again hello")
 
 
 @pytest.mark.parametrize("gateway", [Patience(1.5, 10.0)], indirect=True)
