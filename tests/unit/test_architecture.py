@@ -59,6 +59,8 @@ MODEL_FREE = ("core", "config", "telemetry", "protocol", "gateway", "hosts", "se
 MODEL_NAMES = re.compile(r"\b(qwen|whisper|silero|hibari|smart.?turn|moshi|llama|kokoro)", re.I)
 
 MAX_LINES = 450
+MAX_TEST_LINES = 500
+"""A test file mirrors one module, so it cannot be cut along its own seams."""
 
 
 def name(path: Path) -> str:
@@ -194,12 +196,13 @@ def test_all_stands_in_packages_only() -> None:
     assert [name(p) for p in MODULES if p.name != "__init__.py" and public_names(p)] == []
 
 
-def test_no_file_does_so_much_that_it_needs_over_450_lines() -> None:
+def test_no_file_does_so_much_that_it_needs_so_many_lines() -> None:
     lengths = {
         str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
         for path in written_files(".py", ".js")
     }
-    assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
+    limits = {path: MAX_TEST_LINES if path.startswith("tests/") else MAX_LINES for path in lengths}
+    assert {path: lines for path, lines in lengths.items() if lines > limits[path]} == {}
 
 
 def test_no_file_is_a_drawer() -> None:
