@@ -9,8 +9,7 @@ import asyncio
 import sys
 import wave
 
-from duologue.clients import DuplexClient, LineState
-from duologue.protocol.response_events import AudioTranscriptDelta, ResponseDone
+from duologue.clients import DuplexClient, LineState, Side
 
 URL = "ws://localhost:8080/v1/realtime"
 
@@ -23,21 +22,15 @@ async def main(question: str | None) -> None:
             await call.say_text("How do I boil an egg?")
         else:
             await say_in_real_time(call, question)
+            await call.wait_until(lambda: call.answering)
 
-        async for event in call.events():
-            match event:
-                case AudioTranscriptDelta(delta=text):
-                    print(text, end="", flush=True)
-                case ResponseDone():
-                    break
-        print()
-
-        # The answer has arrived; it is still being heard. One more question cuts it off, and the
-        # server is told how much of it was heard.
+        # Some words into the answer, one more question cuts it off. The loudspeaker (here only a
+        # clock: no device was given) stops, and the server is told how much was heard.
+        await call.wait_until(lambda: heard_words(call) >= 8 or not call.answering)
         await call.say_text("And in one word?")
         await call.wait_until_quiet()
 
-        print("\nWhat was said, and what was heard of it:")
+        print("What was said, and what was heard of it:")
         for line in call.transcript:
             cut = f"  (not heard: {line.unheard_text.strip()})" if line.unheard_text else ""
             interrupted = " [interrupted]" if line.state is LineState.CUT else ""
@@ -45,6 +38,12 @@ async def main(question: str | None) -> None:
         for turn in call.timing:
             if turn.wait_s is not None:
                 print(f"  waited {turn.wait_s:.2f} s for the first sound of an answer")
+
+
+def heard_words(call: DuplexClient) -> int:
+    """How many words of answers were heard so far."""
+    answers = [line for line in call.transcript if line.side is Side.ASSISTANT]
+    return sum(len(line.heard_text.split()) for line in answers)
 
 
 async def say_in_real_time(call: DuplexClient, path: str) -> None:

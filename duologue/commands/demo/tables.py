@@ -34,11 +34,13 @@ def wait_s(record: CallRecord, turn: TurnRecord, moment: float | None) -> float 
 def latency_table(record: CallRecord) -> Table:
     """Return the moments of each turn, in seconds after the caller's last sound."""
     table = Table(
-        title="seconds after the end of each question", box=box.SIMPLE_HEAD, title_style="bold"
+        title="seconds after the end of each question's speech",
+        box=box.SIMPLE_HEAD,
+        title_style="bold",
     )
     table.add_column("", style="dim", no_wrap=True)
     for turn in record.turns:
-        table.add_column(turn.question.text, justify="right", max_width=14)
+        table.add_column(turn.question.id, justify="right")
     for name, moment in STEPS:
         cells = []
         for turn in record.turns:

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
+import msgspec
+
 from duologue.clients.errors import AudioDeviceError
 from duologue.clients.sound_card import sound_devices
 from duologue.commands.doctor.facts import (
@@ -27,7 +29,16 @@ from duologue.commands.doctor.facts import (
 
 EXTRAS = ("server", "local", "audio")
 _TIMEOUT_S = 1.0
+_MAX_PAGE_BYTES = 65536
 _DEFAULT_HOST, _DEFAULT_PORT = "127.0.0.1", 8080
+
+
+class _Model(msgspec.Struct):
+    owned_by: str = ""
+
+
+class _Models(msgspec.Struct):
+    data: tuple[_Model, ...]
 
 
 def look(*, verify: bool = False, port: int = _DEFAULT_PORT) -> MachineFacts:
@@ -144,13 +155,21 @@ def _who_answers(host: str, port: int) -> str:
     try:
         connection.request("GET", "/v1/models")
         answer = connection.getresponse()
-        if b'"owned_by": "duologue"' in answer.read(65536):
+        if _lists_our_models(answer.read(_MAX_PAGE_BYTES)):
             return "duologue"
         return answer.getheader("Server") or "a web server"
     except (OSError, http.client.HTTPException):
         return "another program"
     finally:
         connection.close()
+
+
+def _lists_our_models(page: bytes) -> bool:
+    try:
+        models = msgspec.json.decode(page, type=_Models).data
+    except msgspec.MsgspecError:
+        return False
+    return any(model.owned_by == "duologue" for model in models)
 
 
 def _weights(verify: bool) -> tuple[tuple[WeightFacts, ...], Path]:

@@ -91,7 +91,12 @@ def test_a_program_that_speaks_no_http_is_another_program() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "who"), [(b'{"owned_by": "duologue"}', "duologue"), (b"hello", "Tester")]
+    ("page", "who"),
+    [
+        (b'{"data": [{"id": "m", "owned_by": "duologue"}]}', "duologue"),
+        (b'{"data": [{"id": "m"}]}', "Tester"),
+        (b"hello", "Tester"),
+    ],
 )
 def test_a_duologue_is_told_from_other_web_servers(page: bytes, who: str) -> None:
     class Handler(BaseHTTPRequestHandler):
