@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from duologue.commands import serve
+from duologue.core.errors import ConfigError
+
+CONFIG = """
+models: [{name: echo, plugin: echo}]
+engine: {pipelines: [scripted]}
+gateway: {port: 0}
+"""
+
+
+@pytest.mark.timeout(60)  # a whole server in a process of its own
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_says_where_it_is_and_ends_when_it_is_asked_to(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    command = [sys.executable, "-m", "duologue", "serve", "--config", str(config)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("ready: http://localhost:"):
+                process.send_signal(number)
+        assert process.wait() == 0
+    assert said[-1].startswith("stopping")
+
+
+def test_settings_that_cannot_be_used_are_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parser = argparse.ArgumentParser()
+    serve.register(parser.add_subparsers())
+    monkeypatch.setenv("DUOLOGUE_GATEWAY__PORT", "-1")
+    with pytest.raises(ConfigError, match="port"):
+        serve.run(parser.parse_args(["serve"]))
