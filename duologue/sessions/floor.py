@@ -38,7 +38,6 @@ class FloorPolicy:
         pause_ms: Silence after which the turn may be over.
         silence_ms: Silence that ends the turn whatever else is thought.
         check_ms: Silence after which an end-of-turn model is asked; ``None``: no such model.
-        recheck_ms: Further silence after which it is asked again when it said no.
         earliest_ms: Silence before which its yes does not count.
         end_threshold: Its probability that counts as yes.
         prefix_ms: Audio kept from before the onset.
@@ -51,7 +50,6 @@ class FloorPolicy:
     pause_ms: int = 96
     silence_ms: int = 500
     check_ms: int | None = None
-    recheck_ms: int = 256
     earliest_ms: int = 160
     end_threshold: float = 0.5
     prefix_ms: int = 300
@@ -124,7 +122,6 @@ class UserFloor:
         self._pause = samples(policy.pause_ms)
         self._silence = samples(policy.silence_ms)
         self._check = None if policy.check_ms is None else samples(policy.check_ms)
-        self._recheck = samples(policy.recheck_ms)
         self._earliest = samples(policy.earliest_ms)
         self._prefix = samples(policy.prefix_ms)
         self._max_turn = samples(policy.max_turn_ms)
@@ -147,12 +144,15 @@ class UserFloor:
             return self._while_speaking(probability, end_sample, length)
         return self._while_pausing(probability, end_sample, length)
 
-    def on_end_of_turn(self, probability: float) -> Sequence[FloorEvent]:
-        """Take the end-of-turn model's answer; one about a pause that is over counts nothing."""
-        if self.state is not FloorState.PAUSING:
+    def on_end_of_turn(self, probability: float, end_sample: int) -> Sequence[FloorEvent]:
+        """Take the end-of-turn model's answer about the audio up to ``end_sample``.
+
+        One about a pause that is over counts nothing. After a no it is not asked again: with more
+        silence to go by, it says yes to half sentences too.
+        """
+        if self.state is not FloorState.PAUSING or probability < self._policy.end_threshold:
             return ()
-        if probability < self._policy.end_threshold:
-            self._next_check = self._last_end + self._recheck
+        if self._silence_from is None or end_sample <= self._silence_from:
             return ()
         self._said_complete = True
         return self._end_if_complete()

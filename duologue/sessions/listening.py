@@ -171,7 +171,7 @@ class Listening:
 
     def on_end_of_turn(self, judged: EndOfTurn) -> Sequence[FloorEvent]:
         """Take the end-of-turn model's answer."""
-        return self.floor.on_end_of_turn(judged.probability)
+        return self.floor.on_end_of_turn(judged.probability, judged.end_sample)
 
     def on_transcript(self, item_id: str, transcript: Transcript) -> TranscriptReady | None:
         """Take an answer of the recogniser."""

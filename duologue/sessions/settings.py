@@ -30,10 +30,10 @@ class ListeningSettings(Section):
     onset_ms: Positive = 60
     """Speech in a row that begins a turn; shorter is a click."""
 
-    pause_ms: Positive = 96
+    pause_ms: Positive = 64
     """Silence after which the turn may be over and work on an answer begins on speculation."""
 
-    check_ms: Positive = 96
+    check_ms: Positive = 64
     """Silence after which the end-of-turn model is asked."""
 
     earliest_ms: Positive = 160

@@ -246,3 +246,10 @@ def test_a_turn_gets_its_words_later() -> None:
     list(bench.conversation.commit_speech("y"))
     bench.conversation.set_transcript("y", "hello")
     assert bench.history.view()[0].text == "hello"
+
+
+def test_a_turn_whose_words_are_lost_is_known_as_such() -> None:
+    bench = Bench()
+    list(bench.conversation.commit_speech("y"))
+    bench.conversation.lose_transcript("y", "stage_failed")
+    assert bench.history.last_turn_lost() == "stage_failed"

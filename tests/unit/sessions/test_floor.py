@@ -101,24 +101,22 @@ def test_a_skipped_stretch_counts_as_one_window_and_is_no_speech() -> None:
     assert floor.on_window(SPEECH, 101 * WINDOW) == (SpeechBegan(100 * WINDOW - 640 - 4800),)
 
 
-SEMANTIC = FloorPolicy(
-    silence_ms=1200, check_ms=96, recheck_ms=256, earliest_ms=160, end_threshold=0.5
-)
+SEMANTIC = FloorPolicy(silence_ms=1200, check_ms=96, earliest_ms=160, end_threshold=0.5)
 
 
-def test_the_end_of_turn_model_is_asked_at_the_pause_and_again_after_a_no() -> None:
+def test_the_end_of_turn_model_is_asked_once_in_a_pause() -> None:
     floor = make_floor(SEMANTIC)
     events = hear(floor, [SPEECH] * 5 + [SILENCE] * 3)
     assert events[1:] == [SpeechPaused(5 * WINDOW), EndOfTurnWanted(8 * WINDOW)]
     assert hear(floor, [SILENCE] * 7, 8) == []
-    assert floor.on_end_of_turn(0.2) == ()
-    assert hear(floor, [SILENCE] * 9, 15) == [EndOfTurnWanted(23 * WINDOW)]
+    assert floor.on_end_of_turn(0.2, 8 * WINDOW) == ()
+    assert hear(floor, [SILENCE] * 9, 15) == []
 
 
 def test_a_yes_ends_the_turn_but_not_before_the_earliest_moment() -> None:
     floor = make_floor(SEMANTIC)
     hear(floor, [SPEECH] * 5 + [SILENCE] * 3)
-    assert floor.on_end_of_turn(0.9) == ()
+    assert floor.on_end_of_turn(0.9, 8 * WINDOW) == ()
     assert hear(floor, [SILENCE], 8) == []
     assert hear(floor, [SILENCE], 9) == [TurnOver(5 * WINDOW)]
 
@@ -126,17 +124,19 @@ def test_a_yes_ends_the_turn_but_not_before_the_earliest_moment() -> None:
 def test_a_late_yes_ends_the_turn_at_once() -> None:
     floor = make_floor(SEMANTIC)
     hear(floor, [SPEECH] * 5 + [SILENCE] * 10)
-    assert floor.on_end_of_turn(0.9) == (TurnOver(5 * WINDOW),)
+    assert floor.on_end_of_turn(0.9, 8 * WINDOW) == (TurnOver(5 * WINDOW),)
 
 
 def test_an_answer_about_a_pause_that_is_over_counts_nothing() -> None:
     floor = make_floor(SEMANTIC)
     hear(floor, [SPEECH] * 5 + [SILENCE] * 5 + [SPEECH] * 2)
-    assert floor.on_end_of_turn(0.9) == ()
+    assert floor.on_end_of_turn(0.9, 8 * WINDOW) == ()
     assert hear(floor, [SILENCE] * 6, 12) == [
         SpeechPaused(12 * WINDOW),
         EndOfTurnWanted(15 * WINDOW),
     ]
+    assert floor.on_end_of_turn(0.9, 8 * WINDOW) == ()
+    assert floor.on_end_of_turn(0.9, 15 * WINDOW) == (TurnOver(12 * WINDOW),)
 
 
 def test_silence_ends_the_turn_where_the_model_never_says_yes() -> None:
@@ -201,9 +201,9 @@ def test_edges_alternate_and_move_forward_whatever_happens(
         heard += count
         match actions[index] if index < len(actions) else "nothing":
             case "yes":
-                events += floor.on_end_of_turn(1.0)
+                events += floor.on_end_of_turn(1.0, heard * WINDOW)
             case "no":
-                events += floor.on_end_of_turn(0.0)
+                events += floor.on_end_of_turn(0.0, heard * WINDOW)
             case "force":
                 events += floor.force_end()
             case "abandon":

@@ -321,3 +321,52 @@ def test_speech_without_words_is_refused_because_nobody_will_transcribe_it() -> 
 )
 def test_what_has_words_or_needs_none_is_taken(item: Item) -> None:
     check_can_be_read(item, "item")
+
+
+def test_what_clients_put_in_is_bounded_together_and_freed_with_its_items() -> None:
+    history = History(10, max_bytes=20)
+    history.add(user("a", "x" * 12))
+    with pytest.raises(LimitExceeded, match="would hold 24 bytes, the limit is 20") as refusal:
+        history.add(user("b", "x" * 12))
+    assert refusal.value.code == "conversation_full"
+    assert "b" not in history
+    history.delete("a")
+    history.add(user("b", "x" * 12))
+
+
+def test_whenever_a_prompt_would_be_another_one_it_is_noted() -> None:
+    history = History(1)
+    seen = [history.changes]
+
+    def changed() -> bool:
+        seen.append(history.changes)
+        return seen[-1] > seen[-2]
+
+    history.add(speech_of_user("a"))
+    assert changed()
+    history.set_user_transcript("a", "hello")
+    assert changed()
+    history.make_room()
+    assert changed()
+    history.add(user("b"))
+    assert changed()
+    history.delete("b")
+    assert changed()
+    history.touch()
+    assert changed()
+    history.view()
+    assert not changed()
+
+
+def test_words_that_are_lost_are_known_to_be_lost() -> None:
+    history = History(10)
+    assert history.last_turn_lost() == ""
+    history.add(speech_of_user("a"))
+    history.lose_user_transcript("a", "stage_failed")
+    history.add(MessageItem(id="b", role="assistant"))
+    history.add(FunctionCallItem(id="c", name="f"))
+    assert history.last_turn_lost() == "stage_failed"
+    assert history.view()[0].text == ""
+    history.add(user("d"))
+    assert history.last_turn_lost() == ""
+    history.lose_user_transcript("gone", "stage_failed")

@@ -222,8 +222,8 @@ def test_semantic_vad_asks_the_end_of_turn_model(eagerness: str) -> None:
     events = [e for w in range(4, 10) for e in listening.on_activity(VoiceActivity(0.0, w * 512))]
     assert len(events) == 2
     threshold, silence_ms = SEMANTIC_POLICIES[eagerness]
-    assert listening.on_end_of_turn(EndOfTurn(threshold - 0.01, 0)) == ()
-    assert len(listening.on_end_of_turn(EndOfTurn(threshold, 0))) == 1
+    assert listening.on_end_of_turn(EndOfTurn(threshold - 0.01, 9 * 512)) == ()
+    assert len(listening.on_end_of_turn(EndOfTurn(threshold, 9 * 512))) == 1
     assert silence_ms >= 700
 
 

@@ -10,9 +10,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from duologue.protocol.delivery import Delivery
-from duologue.protocol.events import AudioCleared, Event, ItemDeleted, RateLimitsUpdated
+from duologue.protocol.events import (
+    AudioCleared,
+    Event,
+    ItemAdded,
+    ItemDeleted,
+    ItemDone,
+    ItemRetrieved,
+    RateLimitsUpdated,
+)
+from duologue.protocol.items import InputText, MessageItem
 from duologue.protocol.response_events import AudioTranscriptDelta, ContentPartAdded, TextPart
-from duologue.sessions.output_buffer import EVENT_BYTES, OutputBuffer, OutputLimits, OutputOverflow
+from duologue.sessions.output_buffer import (
+    EVENT_BYTES,
+    OutputBuffer,
+    OutputLimits,
+    OutputOverflow,
+    booked_bytes,
+)
 
 RATE_HZ = 1000
 """One sample is a millisecond."""
@@ -183,6 +198,17 @@ def test_too_many_events_are_refused() -> None:
         buffer.put(AudioCleared())
     with pytest.raises(OutputOverflow):
         buffer.put_response("r", part())
+
+
+def test_an_item_counts_with_the_text_in_it() -> None:
+    item = MessageItem(id="a", role="user", content=(InputText(text="x" * 1000),))
+    added, done, shown = (
+        ItemAdded(previous_item_id=None, item=item),
+        ItemDone(previous_item_id=None, item=item),
+        ItemRetrieved(item=item),
+    )
+    assert [booked_bytes(event) for event in (added, done, shown)] == [EVENT_BYTES + 1000] * 3
+    assert booked_bytes(AudioCleared()) == EVENT_BYTES
 
 
 def test_too_many_bytes_of_text_are_refused() -> None:

@@ -101,7 +101,8 @@ def test_the_end_of_turn_model_may_end_a_turn_early() -> None:
     call.say(10)
     call.hush(5)
     judge = call.engine.only("end_of_turn")
-    call.engine.output(judge.request.id, EndOfTurn(0.9, 0))
+    heard_until = call.machine.listening.audio.next_sample
+    call.engine.output(judge.request.id, EndOfTurn(0.9, heard_until))
     assert len(call.client.of(AudioCommitted)) == 1
 
 

@@ -10,6 +10,7 @@ from duologue.sessions.effects import (
     CancelRequest,
     FinishInput,
     GrantCredit,
+    RefenceRequest,
     SubmitRequest,
 )
 from duologue.sessions.streams import Owner, Stream, Streams
@@ -149,3 +150,34 @@ def test_an_ended_stream_needs_no_cancel_and_frees_its_key() -> None:
     streams.cancel(Owner.PLUGIN, "llm")
     assert streams.take_effects() == ()
     assert streams.find(Owner.PLUGIN, "llm") is None
+
+
+def test_an_interrupted_lane_goes_on_under_a_new_epoch() -> None:
+    streams = make_streams()
+    stream = streams.open(Owner.PLUGIN, "llm", "llm", lane=LANE)
+    late = output(stream, streams)
+    streams.take_effects()
+    streams.interrupt_lane(LANE)
+    assert streams.take_effects() == [CancelRequest("s.1")]
+    assert not streams.epochs.is_current(late.fence)
+    assert streams.epochs.fence(LANE).epoch == 1
+
+
+def test_a_closed_lane_takes_nothing_more_and_can_be_opened_again() -> None:
+    streams = make_streams()
+    stream = streams.open(Owner.PLUGIN, "llm", "llm", lane=LANE)
+    streams.close_lane(LANE)
+    assert streams.of_lane(LANE) == []
+    assert not streams.epochs.is_open(LANE)
+    streams.open_lane(LANE)
+    assert streams.epochs.is_open(LANE)
+    assert streams.find(Owner.PLUGIN, stream.key) is None
+
+
+def test_an_adopted_stream_gets_the_fence_of_its_new_lane() -> None:
+    streams = make_streams()
+    speculation = streams.open(Owner.PLUGIN, "spec", "llm")
+    streams.take_effects()
+    streams.adopt(speculation, LANE)
+    assert streams.take_effects() == [RefenceRequest("s.1", Fence("s", LANE, 0))]
+    assert streams.of_lane(LANE) == [speculation]
