@@ -26,6 +26,8 @@ from duologue.duplex_plugins.contract import (
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TokenUsage
 
 LENGTH_LIMIT = "max_output_tokens"
+BROKE_OFF = "stage_failed"
+"""The voice ended before it had said everything."""
 
 
 class Answer:
@@ -98,11 +100,10 @@ class Answer:
     def on_voice_ended(self) -> Iterator[PluginEffect]:
         """The voice's stage has finished; the response is over, well or not."""
         self.voice_runs = False
-        if not self._all_written:
-            yield EndResponse(self.response_id, ResponseOutcome.FAILED, "stage_failed")
-            return
-        yield from self._catch_up(self._cutter.length)
-        yield self._end()
+        if self._all_written and self._spoken_until == self._cutter.length:
+            yield self._end()
+        else:
+            yield EndResponse(self.response_id, ResponseOutcome.FAILED, BROKE_OFF)
 
     def _speak(self, clauses: Iterable[Clause]) -> Iterator[PluginEffect]:
         for clause in clauses:

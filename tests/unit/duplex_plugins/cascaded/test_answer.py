@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from duologue.duplex_plugins.cascaded.answer import LENGTH_LIMIT, Answer
+import pytest
+
+from duologue.duplex_plugins.cascaded.answer import BROKE_OFF, LENGTH_LIMIT, Answer
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
     AppendStage,
@@ -103,10 +105,8 @@ def test_the_answer_ends_when_the_voice_has_said_all() -> None:
     assert rest[-1] == FinishStage("tts-1")
     usage = TokenUsage(20, 4, 10)
     answer.on_usage(usage)
-    assert list(answer.on_voice_ended()) == [
-        SayText("resp", " it is"),
-        EndResponse("resp", usage=usage),
-    ]
+    list(answer.on_mark(SpeechMark(10, 500)))
+    assert list(answer.on_voice_ended()) == [EndResponse("resp", usage=usage)]
 
 
 def test_an_answer_without_words_needs_no_voice() -> None:
@@ -127,17 +127,20 @@ def test_an_answer_that_was_cut_at_its_limit_is_incomplete() -> None:
     written(answer, "Yes, it is")
     answer.on_usage(TokenUsage(20, 4))
     list(answer.on_written())
-    end = list(answer.on_voice_ended())[-1]
+    list(answer.on_mark(SpeechMark(10, 500)))
+    (end,) = answer.on_voice_ended()
     assert isinstance(end, EndResponse)
     assert (end.outcome, end.reason) == (ResponseOutcome.INCOMPLETE, LENGTH_LIMIT)
 
 
-def test_a_voice_that_stops_too_early_fails_the_answer() -> None:
+@pytest.mark.parametrize("all_written", [True, False])
+def test_a_voice_that_stops_too_early_fails_the_answer(all_written: bool) -> None:
     answer = make()
     written(answer, "Yes, it is")
-    assert list(answer.on_voice_ended()) == [
-        EndResponse("resp", ResponseOutcome.FAILED, "stage_failed")
-    ]
+    list(answer.on_mark(SpeechMark(4, 200)))
+    if all_written:
+        list(answer.on_written())
+    assert list(answer.on_voice_ended()) == [EndResponse("resp", ResponseOutcome.FAILED, BROKE_OFF)]
 
 
 def test_a_text_answer_goes_out_piece_by_piece_without_blank_ends() -> None:

@@ -293,6 +293,19 @@ def test_a_failed_voice_fails_the_response_and_stops_the_model() -> None:
     assert call.responses["r2"].end.outcome is ResponseOutcome.COMPLETED
 
 
+def test_a_voice_that_breaks_off_stops_the_model() -> None:
+    call = Call()
+    call.say(QUESTION)
+    call.request()
+    model = call.llm().key
+    call.output(model, TextDelta("Well, it is"))
+    voice = call.of("r1", "tts")
+    assert call.end_stage(voice.key) == [
+        CancelStage(model),
+        EndResponse("r1", ResponseOutcome.FAILED, "stage_failed"),
+    ]
+
+
 def test_a_text_response_uses_no_voice() -> None:
     call = Call()
     call.say(QUESTION)

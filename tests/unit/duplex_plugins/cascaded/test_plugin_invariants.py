@@ -22,7 +22,7 @@ from duologue.duplex_plugins.contract import (
 from duologue.engines.payloads import TextDelta, TokenUsage
 from tests.unit.duplex_plugins.cascaded.session_model import Response, SessionModel
 
-TEXTS = st.sampled_from(["What time is it?", "What time", "And you?", "", " "])
+TEXTS = st.sampled_from(["What time is it?"] * 4 + ["What time", "And you?", "Hello.", "", " "])
 PIECES = st.lists(
     st.sampled_from(
         ["Well", ",", " it is", " half past 3", ".", " ", "\n", "😊", "- ", " Dr", "!"]
@@ -119,7 +119,7 @@ class CascadeMachine(RuleBasedStateMachine):
     # The stages
 
     @precondition(lambda self: self.model.running("llm"))
-    @rule(data=st.data(), pieces=PIECES, ends=st.booleans())
+    @rule(data=st.data(), pieces=PIECES, ends=st.sampled_from([False, False, True]))
     def model_writes(self, data: st.DataObject, pieces: list[str], ends: bool) -> None:
         key = self.draw_stage(data, "llm")
         if self.model.stages[key].request.max_tokens:
@@ -136,10 +136,17 @@ class CascadeMachine(RuleBasedStateMachine):
         if not self.model.stages[key].more_input:
             self.finish(key)
 
-    @precondition(lambda self: self.model.stages)
-    @rule(data=st.data())
-    def a_stage_fails(self, data: st.DataObject) -> None:
-        self.model.fail_stage(data.draw(st.sampled_from(sorted(self.model.stages))))
+    @precondition(lambda self: self.model.running("tts"))
+    @rule(data=st.data(), fails=st.booleans())
+    def voice_breaks_off(self, data: st.DataObject, fails: bool) -> None:
+        key = self.draw_stage(data, "tts")
+        self.model.fail_stage(key) if fails else self.model.end_stage(key)
+
+    @precondition(lambda self: self.model.running("llm"))
+    @rule(data=st.data(), bad_luck=st.sampled_from([False, False, True]))
+    def model_fails(self, data: st.DataObject, bad_luck: bool) -> None:
+        if bad_luck:
+            self.model.fail_stage(self.draw_stage(data, "llm"))
 
     @invariant()
     def work_without_a_response_is_bounded(self) -> None:
@@ -150,6 +157,12 @@ class CascadeMachine(RuleBasedStateMachine):
     def every_stage_of_a_response_belongs_to_one_that_is_active(self) -> None:
         for stage in self.model.stages.values():
             assert stage.response_id is None or self.model.responses[stage.response_id].active
+
+    @invariant()
+    def nothing_is_kept_of_what_is_over(self) -> None:
+        state = self.model.state
+        assert state.drafts.keys() <= self.model.stages.keys()
+        assert state.answers.keys() | state.waiting.keys() == set(self.active())
 
     def teardown(self) -> None:
         """Let everything come to its end: nothing may be left over."""
