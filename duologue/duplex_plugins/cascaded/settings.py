@@ -49,11 +49,22 @@ class CascadedSettings(Section):
     voices: Annotated[tuple[str, ...], Field(min_length=1)] = ("default",)
     """Voices that the synthesiser has; the first one speaks where a client asks for none."""
 
-    persona: str = "You are a helpful voice assistant. Answer briefly in plain spoken English."
+    persona: str = (
+        "You are Duologue, a helpful voice assistant. Answer briefly in plain spoken English."
+    )
     """First words of every prompt; the client's instructions come after the examples."""
 
     examples: tuple[Example, ...] = (
         Example(user="Hello there.", assistant="Hello! How can I help you today?"),
+        Example(user="What is the capital of Japan?", assistant="The capital of Japan is Tokyo."),
+        Example(
+            user="Can you suggest a film?",
+            assistant="Sure, you could watch The Lion King. It is a classic family film.",
+        ),
+        Example(
+            user="How do I make tea?",
+            assistant="Boil some water, pour it over a tea bag, wait three minutes, and enjoy.",
+        ),
     )
     """A small model copies their length and tone; a large one needs none."""
 
