@@ -29,9 +29,6 @@ from tests.unit.gateway.raw_websocket import (
 )
 from tests.unit.gateway.ws.wire import MAX_MESSAGE_BYTES, ChannelServer, serving
 
-MUCH = b"m" * 1_000_000
-"""More than the kernel takes for a peer that does not read."""
-
 
 class MessageContract:
     """Subclasses say which channel."""

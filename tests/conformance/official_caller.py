@@ -1,0 +1,136 @@
+"""A caller who uses OpenAI's own SDK, speaks in beeps, and keeps a record of all that crossed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from openai import AsyncOpenAI
+from openai.resources.realtime.realtime import AsyncRealtimeConnection
+
+from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+
+CHUNK_MS = 100
+PATIENCE_S = 10.0
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One event of the record."""
+
+    direction: Literal["sent", "came"]
+    event: Event
+    raw: bytes
+
+    @property
+    def type(self) -> str:
+        return str(self.event["type"])
+
+
+@dataclass
+class Record:
+    """All events of a call, both ways, in the order in which the client saw them."""
+
+    lines: list[Line] = field(default_factory=list)
+
+    @property
+    def came(self) -> list[Event]:
+        return [line.event for line in self.lines if line.direction == "came"]
+
+    def of(self, *types: str) -> list[Event]:
+        """Events from the server of these types."""
+        return [event for event in self.came if event["type"] in types]
+
+    def sent(self, type_: str) -> list[Event]:
+        """Events from the client of a type."""
+        return [x.event for x in self.lines if x.direction == "sent" and x.type == type_]
+
+    def answers_to(self, event_id: str) -> list[Event]:
+        """What came between a client's event and its next one."""
+        events: list[Event] = []
+        found = False
+        for line in self.lines:
+            if line.direction == "sent":
+                if found and line.type != "input_audio_buffer.append":
+                    return events
+                found = found or line.event.get("event_id") == event_id
+            elif found:
+                events.append(line.event)
+        return events
+
+
+class OfficialCaller:
+    """One call."""
+
+    def __init__(self, connection: AsyncRealtimeConnection) -> None:
+        self.connection = connection
+        self.record = Record()
+        self._news = asyncio.Event()
+        self._heard = 0
+        self._forever: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def read(self) -> None:
+        """Take everything until the server ends the call."""
+        while True:
+            raw = await self.connection.recv_bytes()
+            self.record.lines.append(Line("came", json.loads(raw), raw))
+            self._news.set()
+
+    async def send(self, **event: Any) -> None:
+        """Send any event as the SDK writes it."""
+        self.record.lines.append(Line("sent", event, b""))
+        await self.connection.send(event)  # type: ignore[arg-type]
+
+    async def hear(self, *types: str) -> Event:
+        """Wait for the next event of these types, behind the one that was heard last."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                for index, event in enumerate(self.record.came[self._heard :], self._heard):
+                    if event["type"] in types:
+                        self._heard = index + 1
+                        return event
+                self._news.clear()
+                await self._news.wait()
+
+    async def beep(self, text: str) -> None:
+        """Say words, and do not stop talking."""
+        await self._append(beeps(text))
+
+    async def say(self, text: str) -> None:
+        """Say words, and leave the floor."""
+        await self._append(beeps(text) + bytes(BEEP_RATE_HZ * 2))
+
+    async def listen(self, duration_ms: int) -> None:
+        """Say nothing for a while, at the pace of a microphone."""
+        for _ in range(duration_ms // CHUNK_MS):
+            await self._append(bytes(BEEP_RATE_HZ * 2 * CHUNK_MS // 1000))
+            await asyncio.wait((self._forever,), timeout=CHUNK_MS / 1000)
+
+    async def _append(self, pcm: bytes) -> None:
+        size = BEEP_RATE_HZ * 2 * CHUNK_MS // 1000
+        for start in range(0, len(pcm), size):
+            audio = base64.b64encode(pcm[start : start + size]).decode()
+            await self.send(type="input_audio_buffer.append", audio=audio)
+
+
+@asynccontextmanager
+async def official_call(
+    http_url: str, api_key: str, model: str = "gpt-realtime"
+) -> AsyncIterator[OfficialCaller]:
+    """Hold a call with ``client.realtime``, of which only the base URL is not OpenAI's."""
+    async with (
+        AsyncOpenAI(api_key=api_key, base_url=http_url) as client,
+        client.realtime.connect(model=model) as connection,
+        asyncio.TaskGroup() as group,
+    ):
+        caller = OfficialCaller(connection)
+        reading = group.create_task(caller.read(), name="official-caller")
+        yield caller
+        reading.cancel()

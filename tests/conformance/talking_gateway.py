@@ -1,0 +1,98 @@
+"""A real gateway on a free port that hears beeps as words and answers with tones.
+
+The models are those of the fault tests, on their best behaviour and in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from duologue.app import App, running_app
+from duologue.engines.executors.base import ExecutorKind
+from duologue.engines.pipeline import Pipeline, StageSpec
+from duologue.engines.settings import EngineSettings
+from duologue.gateway.settings import GatewaySettings
+from duologue.sessions.settings import SessionSettings
+from duologue.settings import ModelSettings, Settings
+from tests.faults.faulty_gateway import PROBES, RUNNERS, install_models
+
+API_KEY = "sesame"
+MODEL = "duologue"
+
+
+@dataclass(frozen=True)
+class TalkingGateway:
+    """The server."""
+
+    app: App
+
+    @property
+    def port(self) -> int:
+        return int(self.app.url.rpartition(":")[2])
+
+    @property
+    def http_url(self) -> str:
+        """What OpenAI's clients call the base URL."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def ws_url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/v1/realtime"
+
+
+@asynccontextmanager
+async def talking_gateway(settings: Settings) -> AsyncIterator[TalkingGateway]:
+    """Run the server, and check at its end that nothing was left in it."""
+    async with running_app(settings) as app:
+        yield TalkingGateway(app)
+        await app.sessions.wait_empty(5)
+        assert len(app.sessions) == 0
+
+
+def talking_settings(
+    folder: Path,
+    *,
+    gateway: GatewaySettings | None = None,
+    sessions: SessionSettings | None = None,
+) -> Settings:
+    """Write the models' files.
+
+    Args:
+        folder: An empty one that is on the search path of this process.
+    """
+    install_models(folder)
+    door = gateway or GatewaySettings(api_keys=(API_KEY,))
+    return Settings(
+        models=(ModelSettings(name=MODEL, plugin="cascaded", options={"voices": ["one", "two"]}),),
+        engine=EngineSettings(
+            pipelines=(), pipeline_files=tuple(_pipeline_file(folder, name) for name in PROBES)
+        ),
+        gateway=door.model_copy(update={"port": 0, "drain_timeout_s": 0.0}),
+        sessions=sessions or SessionSettings(),
+    )
+
+
+def with_lead(settings: Settings, send_lead_ms: int) -> Settings:
+    """Let speech be sent less far ahead of its being heard."""
+    sessions = settings.sessions.model_copy(update={"send_lead_ms": send_lead_ms})
+    return settings.model_copy(update={"sessions": sessions})
+
+
+def _pipeline_file(folder: Path, stage: str) -> Path:
+    settings = {"stage": stage, "desk": "", "absent": str(folder / "absent")}
+    spec = StageSpec(
+        name=stage,
+        runner=RUNNERS.get(stage, "energy_vad"),
+        executor=ExecutorKind.INLINE,
+        max_jobs=64,
+        settings=settings if stage in RUNNERS else {},
+    )
+    path = folder / f"{stage}.yaml"
+    path.write_text(yaml.safe_dump(msgspec.to_builtins(Pipeline(name=stage, stages=(spec,)))))
+    return path
