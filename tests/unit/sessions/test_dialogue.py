@@ -14,6 +14,7 @@ from duologue.duplex_plugins.contract import (
     BeginResponse,
     CancelStage,
     Capabilities,
+    ConversationChanged,
     EndResponse,
     Interrupted,
     ItemView,
@@ -388,7 +389,44 @@ def test_the_plugin_is_told_when_an_answer_that_is_over_was_heard_differently() 
     assert len(bench.plugin.of(Interrupted)) == 1
 
 
+# The conversation
+
+
+def test_a_plugin_that_prompts_from_text_knows_the_conversation_when_it_has_changed() -> None:
+    bench = Bench(Capabilities(reads_transcripts=True))
+    bench.dialogue.settle(T)
+    assert bench.plugin.of(ConversationChanged) == []
+    bench.history.add(user("a"))
+    bench.dialogue.settle(T)
+    bench.dialogue.settle(T)
+    (changed,) = bench.plugin.of(ConversationChanged)
+    assert changed.conversation == (ItemView(id="a", role="user", text="hello"),)
+
+
+def test_a_plugin_that_does_not_is_not_told() -> None:
+    bench = Bench()
+    bench.history.add(user("a"))
+    bench.dialogue.settle(T)
+    assert bench.plugin.seen == []
+
+
+def test_the_end_and_the_cut_of_an_answer_change_the_conversation() -> None:
+    bench = Bench(Capabilities(reads_transcripts=True))
+    response = bench.speak()
+    bench.dialogue.interrupt(T + 2.0)
+    bench.dialogue.settle(T)
+    texts = [[item.text for item in c.conversation] for c in bench.plugin.of(ConversationChanged)]
+    assert texts[-1] == ["one two"]
+    assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two")]
+
+
 # Silence
+
+
+def test_a_model_that_decides_by_itself_may_be_silent_as_long_as_it_likes() -> None:
+    bench = Bench(Capabilities(decides_turns=True))
+    bench.say(BeginResponse())
+    assert bench.dialogue.silent_since() is None
 
 
 def test_an_answer_from_which_nothing_comes_fails_in_the_end() -> None:

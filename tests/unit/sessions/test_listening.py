@@ -27,6 +27,7 @@ from duologue.protocol.session_config import (
 from duologue.sessions.effects import AppendInput, CancelRequest, Effect, SubmitRequest
 from duologue.sessions.floor import FloorState, SpeechBegan
 from duologue.sessions.listening import (
+    DETECTOR_LAG_MS,
     KEPT_SILENCE_MS,
     REOPEN_AFTER_MS,
     SEMANTIC_POLICIES,
@@ -175,6 +176,34 @@ def test_a_detector_that_failed_is_tried_again_after_a_while() -> None:
     assert bench.fed("vad") == [(2100, 2200)]
 
 
+def test_a_detector_that_says_nothing_for_too_long_is_given_up() -> None:
+    bench = Bench(ServerVad(), settings=ListeningSettings(detector_timeout_s=10))
+    bench.hear(DETECTOR_LAG_MS)
+    bench.listening.watch_detector(0.0)
+    bench.listening.watch_detector(60.0)
+    bench.hear(100)
+    bench.listening.watch_detector(60.0)
+    bench.effects()
+    bench.listening.watch_detector(69.9)
+    assert bench.effects() == []
+    bench.listening.watch_detector(70.0)
+    assert [type(effect) for effect in bench.effects()] == [CancelRequest]
+    bench.hear(REOPEN_AFTER_MS)
+    assert bench.effects() == []
+    bench.hear(100)
+    assert isinstance(bench.effects()[0], SubmitRequest)
+
+
+def test_a_detector_that_says_something_is_well() -> None:
+    bench = Bench(ServerVad(), settings=ListeningSettings(detector_timeout_s=10))
+    bench.hear(4000)
+    bench.listening.watch_detector(0.0)
+    bench.listening.on_activity(VoiceActivity(0.0, 512))
+    bench.effects()
+    bench.listening.watch_detector(20.0)
+    assert bench.effects() == []
+
+
 def test_switching_detection_off_lets_the_detector_go_and_the_turn_be() -> None:
     bench = Bench(ServerVad())
     bench.hear(1000)
@@ -314,6 +343,15 @@ def test_a_pause_that_was_none_is_transcribed_anew() -> None:
     assert bench.listening.commit(900 * MS).transcript is None
     asked = [e.payload for e in bench.effects() if isinstance(e, AppendInput)]
     assert asked == [DecodeSpeech("final", 900 * MS)]
+
+
+def test_a_recogniser_that_is_given_up_is_cancelled() -> None:
+    bench = Bench(transcribe=True)
+    bench.hear(1000)
+    utterance = bench.listening.commit_all()
+    bench.effects()
+    bench.listening.give_up_transcript(utterance.item_id)
+    assert [type(effect) for effect in bench.effects()] == [CancelRequest]
 
 
 def test_a_lost_recogniser_is_replaced_once_and_hears_the_turn_again() -> None:

@@ -58,6 +58,8 @@ from duologue.sessions.effects import CancelRequest, Effect, EndSession, SubmitR
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.settings import SessionSettings
+from tests.fakes.call import FakeCall
+from tests.fakes.engine import FakeEngine
 from tests.fakes.plugin import STAGE, FakePlugin
 
 T = 100.0
@@ -304,6 +306,53 @@ def test_what_a_plugin_has_running_that_answers_nobody_is_its_own() -> None:
     bench.apply(CreateResponse())
     bench.apply(CancelResponse())
     assert not any(isinstance(effect, CancelRequest) for effect in bench.effects)
+
+
+def test_what_is_too_long_for_the_buffer_is_known_before_it_is_taken_in() -> None:
+    bench = Bench(settings=SessionSettings(input_buffer_ms=2000))
+    assert bench.machine.refusal(SPEECH) is None
+    refused = bench.machine.refusal(AppendAudio(event_id="e1", audio=SPEECH.audio * 3))
+    assert refused is not None
+    assert (refused.code, refused.event_id) == ("input_audio_buffer_full", "e1")
+    assert bench.machine.audio_ms() == 0
+
+
+# Detectors and recognisers
+
+
+def detecting(plugin: FakePlugin | None = None) -> FakeCall:
+    engine = FakeEngine(pipelines=("vad", "end_of_turn", "asr", STAGE))
+    return FakeCall(plugin or FakePlugin(Capabilities(reads_transcripts=True)), engine)
+
+
+def test_detectors_and_recognisers_are_the_persons() -> None:
+    call = detecting()
+    call.say(10)
+    call.hush(5)
+    judge = call.engine.only("end_of_turn")
+    call.engine.fail(judge.request.id)
+    call.engine.fail(call.engine.only("vad").request.id)
+    call.engine.fail(call.engine.only("asr").request.id)
+    assert call.client.of(ErrorEvent) == []
+    call.send(CommitAudio())
+    call.transcribe("hello")
+    assert call.machine.history.view()[0].text == "hello"
+
+
+def test_a_client_that_stops_sending_has_a_deadline_too() -> None:
+    call = detecting()
+    call.say(10)
+    now = call.clock.now()
+    assert call.machine.next_deadline() == now + 5.0
+    call.clock.advance(5.1)
+    assert len(call.client.of(AudioCommitted)) == 1
+
+
+def test_a_full_buffer_is_the_clients_mistake() -> None:
+    bench = Bench(settings=SessionSettings(input_buffer_ms=500))
+    bench.read()
+    body = error(bench.apply(AppendAudio(event_id="e1", audio=SPEECH.audio)))
+    assert (body.code, body.event_id) == ("input_audio_buffer_full", "e1")
 
 
 # Time

@@ -11,7 +11,7 @@ from duologue.duplex_plugins.contract import (
     TurnKind,
     UserTranscript,
 )
-from duologue.engines.payloads import EndOfTurn, TextDelta, Transcript
+from duologue.engines.payloads import AudioChunk, EndOfTurn, TextDelta, Transcript
 from duologue.protocol.commands import AppendAudio, ClearAudio, CommitAudio, UpdateSession
 from duologue.protocol.events import (
     AudioCleared,
@@ -131,6 +131,26 @@ def test_a_clear_is_answered_and_ends_the_turn_without_an_item() -> None:
     call.hush(30)
     assert len(call.client.of(AudioCleared)) == 1
     assert call.client.of(AudioCommitted) == []
+
+
+def test_a_turn_that_the_client_takes_away_is_told_to_the_plugin() -> None:
+    call, plugin = make_call()
+    call.say(10)
+    call.send(ClearAudio())
+    call.say(10)
+    call.send(update(AudioInputPatch(turn_detection=None)))
+    assert kinds(plugin) == [TurnKind.STARTED, TurnKind.ABANDONED] * 2
+
+
+def test_a_turn_that_nobody_knew_of_is_taken_away_without_a_word() -> None:
+    call, plugin = make_call()
+    call.say(10)
+    call.hush(20)
+    call.engine.output(call.engine.only(STAGE).request.id, AudioChunk(b"\x00\x00" * 48000, 24000))
+    call.clock.advance(0.5)
+    call.say(5)
+    call.send(ClearAudio())
+    assert TurnKind.ABANDONED not in kinds(plugin)
 
 
 def test_a_model_that_hears_gets_the_audio() -> None:

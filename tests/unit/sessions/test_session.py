@@ -9,6 +9,7 @@ import pytest
 from duologue.core.errors import CapacityError, EngineError, PluginError
 from duologue.core.mailbox import MailboxFull
 from duologue.duplex_plugins.contract import (
+    AdoptStage,
     BeginResponse,
     Capabilities,
     FinishStage,
@@ -20,9 +21,15 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.engines.payloads import AudioChunk, Payload, TextDelta
 from duologue.engines.ports import Request, Subscriber
-from duologue.protocol.commands import ClearAudio, CommitAudio, CreateResponse
+from duologue.protocol.commands import AppendAudio, ClearAudio, CommitAudio, CreateResponse
 from duologue.protocol.errors import ErrorCode
-from duologue.protocol.events import AudioCleared, ErrorBody, ErrorEvent, SessionCreated
+from duologue.protocol.events import (
+    AudioCleared,
+    AudioCommitted,
+    ErrorBody,
+    ErrorEvent,
+    SessionCreated,
+)
 from duologue.protocol.response_events import ResponseCreated, ResponseDone
 from duologue.sessions.session import CLIENT_GONE, Session
 from duologue.sessions.settings import SessionSettings
@@ -348,3 +355,58 @@ def test_a_plugin_may_speak_first() -> None:
     plugin.then(BeginResponse())
     call = make_call(plugin)
     assert len(call.client.of(ResponseCreated)) == 1
+
+
+# Long appends
+
+MINUTE = AppendAudio(event_id="e9", audio=bytes(60 * 48_000))
+
+
+def test_what_follows_a_long_append_waits_for_its_end_and_nobody_waits_for_it() -> None:
+    call = make_call()
+    call.send(MINUTE, CommitAudio())
+    assert call.client.of(AudioCommitted) == []
+    call.clock.advance(1.0)
+    assert len(call.client.of(AudioCommitted)) == 1
+    assert call.client.of(ErrorEvent) == []
+    assert call.machine.audio_ms() == pytest.approx(60_000, abs=5)
+
+
+def test_a_long_append_that_does_not_fit_is_refused_whole_and_once() -> None:
+    call = make_call(settings=SessionSettings(input_buffer_ms=30_000))
+    call.send(AppendAudio(audio=bytes(48_000)), MINUTE)
+    call.clock.advance(1.0)
+    error = call.client.error().error
+    assert (error.code, error.event_id) == ("input_audio_buffer_full", "e9")
+    assert call.machine.audio_ms() <= 1000
+
+
+def test_a_client_that_says_too_much_behind_a_long_append_is_refused() -> None:
+    call = make_call(settings=SessionSettings(mailbox_size=2))
+    call.send(MINUTE, ClearAudio())
+    with pytest.raises(MailboxFull):
+        call.send(ClearAudio())
+    call.clock.advance(1.0)
+    call.send(ClearAudio())
+    assert len(call.client.of(AudioCleared)) == 2
+
+
+def test_a_session_that_ends_takes_no_more_of_a_long_append() -> None:
+    call = make_call()
+    call.send(MINUTE)
+    call.clock.advance(0.02)
+    call.session.close("closed")
+    heard_ms = call.machine.audio_ms()
+    call.clock.advance(1.0)
+    assert call.machine.audio_ms() == heard_ms < 60_000
+
+
+def test_work_that_goes_over_to_a_response_gets_its_fence() -> None:
+    plugin = FakePlugin(answers=False)
+    call = make_call(plugin)
+    plugin.then(StartStage(key="spec", pipeline="other", more_input=True))
+    call.send(CreateResponse())
+    response_id = call.client.last(ResponseCreated).response.id
+    plugin.then(AdoptStage("spec", response_id))
+    call.engine.output(call.engine.only("other").request.id, TextDelta("x"))
+    assert call.engine.only("other").request.fence.lane == response_id
