@@ -21,7 +21,7 @@ from duologue.clients.clip_device import ClipDevice
 from duologue.clients.devices import Device
 from duologue.clients.errors import CallEnded, CallError
 from duologue.clients.playback import Taken
-from duologue.clients.sound_card import PortAudioCard, sound_devices
+from duologue.clients.sound_card import PortAudioCard, load_portaudio, sound_devices
 from duologue.commands.talk.sound_files import read_speech, write_speech
 from duologue.commands.talk.transcript_view import TranscriptView
 from duologue.core.errors import ConfigError
@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if options.wav is not None:
         return asyncio.run(talk_through_file(options, options.wav, console))
+    # Said now, not after the server was reached.
+    load_portaudio()
     card = PortAudioCard(_device(args.microphone), _device(args.speaker))
     return asyncio.run(talk(options, AudioDevice(card), console))
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -109,6 +110,14 @@ async def test_without_a_server_it_says_how_to_start_one(unused_tcp_port: int) -
     options = replace(OPTIONS, url=f"127.0.0.1:{unused_tcp_port}")
     with pytest.raises(ServerUnreachable, match="duologue serve"):
         await talk(options, FakeHeadset(), Console(file=StringIO()))
+
+
+def test_without_sound_it_says_so_before_it_looks_for_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    with pytest.raises(AudioDeviceError, match=r"duologue\[audio\].*--wav"):
+        run(parsed("127.0.0.1:1"))
 
 
 def test_an_answer_is_kept_only_of_a_file() -> None:
