@@ -20,7 +20,11 @@ from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from duologue.settings import ModelSettings, Settings
-from tests.faults.faulty_gateway import PROBES, RUNNERS, install_models
+from tests.conformance.sure_listener import install_listener
+from tests.faults.faulty_gateway import RUNNERS, install_models
+
+STAGES = {"vad": "energy_vad", "end_of_turn": "LISTENER", **RUNNERS}
+"""Runners of the stages that make a call."""
 
 API_KEY = "sesame"
 MODEL = "duologue"
@@ -67,11 +71,12 @@ def talking_settings(
         folder: An empty one that is on the search path of this process.
     """
     install_models(folder)
+    install_listener(folder)
     door = gateway or GatewaySettings(api_keys=(API_KEY,))
     return Settings(
         models=(ModelSettings(name=MODEL, plugin="cascaded", options={"voices": ["one", "two"]}),),
         engine=EngineSettings(
-            pipelines=(), pipeline_files=tuple(_pipeline_file(folder, name) for name in PROBES)
+            pipelines=(), pipeline_files=tuple(_pipeline_file(folder, name) for name in STAGES)
         ),
         gateway=door.model_copy(update={"port": 0, "drain_timeout_s": 0.0}),
         sessions=sessions or SessionSettings(),
@@ -88,7 +93,7 @@ def _pipeline_file(folder: Path, stage: str) -> Path:
     settings = {"stage": stage, "desk": "", "absent": str(folder / "absent")}
     spec = StageSpec(
         name=stage,
-        runner=RUNNERS.get(stage, "energy_vad"),
+        runner=STAGES[stage],
         executor=ExecutorKind.INLINE,
         max_jobs=64,
         settings=settings if stage in RUNNERS else {},
