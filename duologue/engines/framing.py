@@ -24,10 +24,28 @@ _decode_report = msgspec.msgpack.Decoder(Report).decode
 _decode_spec = msgspec.msgpack.Decoder(WorkerSpec).decode
 
 
-def encode(value: Sequence[ToWorker] | Report | WorkerSpec) -> bytes:
-    """Return the frame of one value."""
-    body = _encoder.encode(value)
-    return _LENGTH.pack(len(body)) + body
+def encode(value: Report | WorkerSpec) -> bytes:
+    """Return the frame of one value.
+
+    Raises:
+        EngineError: It is longer than ``MAX_FRAME_BYTES``.
+    """
+    return _frame(_encoder.encode(value), MAX_FRAME_BYTES)
+
+
+def encode_messages(messages: Sequence[ToWorker], limit_bytes: int = MAX_FRAME_BYTES) -> bytes:
+    """Return the frame of messages for a worker, or several where they do not fit into one.
+
+    Raises:
+        EngineError: One message alone is longer than ``limit_bytes``.
+    """
+    body = _encoder.encode(messages)
+    if len(body) > limit_bytes and len(messages) > 1:
+        half = len(messages) // 2
+        return b"".join(
+            encode_messages(part, limit_bytes) for part in (messages[:half], messages[half:])
+        )
+    return _frame(body, limit_bytes)
 
 
 def decode_messages(body: bytes) -> list[ToWorker]:
@@ -45,6 +63,16 @@ def decode_spec(body: bytes) -> WorkerSpec:
     return _decode_spec(body)
 
 
+def _frame(body: bytes, limit_bytes: int) -> bytes:
+    _check_length(len(body), limit_bytes)
+    return _LENGTH.pack(len(body)) + body
+
+
+def _check_length(length: int, limit_bytes: int) -> None:
+    if length > limit_bytes:
+        raise EngineError(f"a frame of {length} bytes; the limit is {limit_bytes}")
+
+
 class FrameReader:
     """Cuts a byte stream into the bodies of its frames."""
 
@@ -57,7 +85,8 @@ class FrameReader:
         Raises:
             EngineError: A length is over ``MAX_FRAME_BYTES``.
         """
-        # Most reads hold whole frames; only then is the copy into the buffer saved.
+        # Most reads hold whole frames; only then is the copy into the buffer saved. A frame that
+        # takes many reads is copied into it once, and out of it once.
         stream: bytes | bytearray = data
         if self._rest:
             self._rest += data
@@ -66,12 +95,14 @@ class FrameReader:
         start = 0
         while len(stream) - start >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(stream, start)
-            if length > MAX_FRAME_BYTES:
-                raise EngineError(f"a frame of {length} bytes; the limit is {MAX_FRAME_BYTES}")
+            _check_length(length, MAX_FRAME_BYTES)
             end = start + _LENGTH.size + length
             if len(stream) < end:
                 break
-            bodies.append(bytes(stream[start + _LENGTH.size : end]))
+            bodies.append(bytes(memoryview(stream)[start + _LENGTH.size : end]))
             start = end
-        self._rest = bytearray(stream[start:])
+        if stream is self._rest:
+            del self._rest[:start]
+        elif start < len(stream):
+            self._rest += memoryview(stream)[start:]
         return bodies

@@ -19,7 +19,6 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         name: For logs, as ``tts/0``.
         settings: Raw; the runner's own settings class checks them in the worker.
-        max_inputs: How many inputs of one job may wait.
         env: Set before the worker imports anything, where it has a process of its own.
         interpreter: The Python that runs the worker; ``None``: this one.
     """
@@ -28,7 +27,6 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     runner: str
     settings: dict[str, Any] = {}
     scheduler: str = "fifo"
-    max_inputs: int = 512
     work_class: WorkClass = WorkClass.INTERACTIVE
     env: dict[str, str] = {}
     interpreter: str | None = None
@@ -45,14 +43,15 @@ class Open(_Message, frozen=True):
     """Begin a job.
 
     Args:
-        report_taken: Say with ``JobTaken`` when inputs were taken: the stage before waits for it.
+        taken_at_once: Say after each step with ``JobTaken`` what it took: the stage before waits
+            for it. Otherwise now and then is enough.
     """
 
     job: str
     first: Payload | None = None
     input_ended: bool = True
     credit: int | None = None
-    report_taken: bool = False
+    taken_at_once: bool = False
 
 
 class Append(_Message, frozen=True):
@@ -106,10 +105,16 @@ class JobOutput(_Message, frozen=True):
 
 
 class JobTaken(_Message, frozen=True):
-    """A job has used up this many inputs."""
+    """Steps have taken inputs of a job that goes on, so that others may come.
+
+    Args:
+        count: How many.
+        size_bytes: What they weighed, see ``input_bytes``.
+    """
 
     job: str
     count: int
+    size_bytes: int
 
 
 class JobEnded(_Message, frozen=True):

@@ -16,6 +16,7 @@ import yaml
 from duologue.core.errors import ConfigError
 from duologue.engines.edges import EDGES
 from duologue.engines.executors.base import ExecutorKind
+from duologue.engines.framing import MAX_FRAME_BYTES
 from duologue.engines.ports import WorkClass
 from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.schedulers import SCHEDULERS
@@ -24,6 +25,7 @@ BUILT_IN_FOLDER = Path(__file__).parents[1] / "pipelines"
 """Pipelines that ship with Duologue, one file each."""
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=4096)]
+InputBytes = Annotated[int, msgspec.Meta(ge=64 * 1024, le=MAX_FRAME_BYTES // 2)]
 QueueLength = Annotated[int, msgspec.Meta(ge=0, le=4096)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 
@@ -38,7 +40,8 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         replicas: How many workers.
         max_jobs: How many requests one worker holds at a time: its slots.
         queue: How many requests may wait for a slot.
-        max_inputs: How many inputs of one request may wait for a step.
+        max_input_bytes: How much input of one request may wait for a step; one that is sent more
+            fails. Each input counts a little more than it holds (see ``input_size``).
         work_class: What lateness costs. A stage serves one class, so classes never share slots.
         scheduler: A name of ``schedulers.SCHEDULERS``.
         env: Environment of the workers, set before they import anything.
@@ -55,7 +58,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     replicas: Count = 1
     max_jobs: Count = 1
     queue: QueueLength = 16
-    max_inputs: Count = 512
+    max_input_bytes: InputBytes = 16 * 1024 * 1024
     work_class: WorkClass = WorkClass.INTERACTIVE
     scheduler: str = "fifo"
     env: dict[str, str] = {}

@@ -35,6 +35,3 @@ class EngineSettings(Section):
 
     restart_backoff_max_s: Seconds = 30.0
     """Longest wait before a lost worker is restarted."""
-
-    link_buffer_bytes: Annotated[int, Field(ge=65536)] = 16 * 1024 * 1024
-    """What may wait to be read by a worker; one that is further behind is restarted."""

@@ -6,14 +6,16 @@ can be stepped. It must not know executors, pipelines or requests.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from duologue.core.clock import Clock
 from duologue.core.errors import EngineError
 from duologue.engines.credit import cost
 from duologue.engines.inbox import Inbox
+from duologue.engines.input_size import input_bytes
 from duologue.engines.messages import (
     Append,
     Cancel,
@@ -30,13 +32,15 @@ from duologue.engines.messages import (
     Stop,
     ToWorker,
 )
-from duologue.engines.payloads import Failure
+from duologue.engines.payloads import Failure, Payload
 from duologue.engines.ports import Outcome
 from duologue.engines.runners.contract import Job, Runner, Step
 from duologue.engines.runners.registry import Built, Wake
 from duologue.engines.schedulers.base import Scheduler
 
-INPUT_OVERFLOW = "input_overflow"
+TELL_BYTES = 16 * 1024
+"""Of what its steps took a job tells when it is so much: with every frame of audio it would
+cost the engine more than half as much again. The least that may wait is four times as much."""
 
 
 class _Woken:
@@ -51,23 +55,34 @@ class _Record:
     """A job with what the worker itself must know of it.
 
     Args:
-        received: Inputs that arrived. Written by the receiving thread alone.
-        overflowed: More arrived than may wait. Written by the receiving thread alone.
-        applied: Inputs handed to the job. Written by the working thread, as all below.
-        reported: Inputs that ``JobTaken`` told of; ``None``: nobody wants to know.
+        sizes: Of the inputs handed to the job, those that no step had taken when last seen.
+        taken: Inputs that were taken and ``JobTaken`` has not told of; ``taken_bytes``: their size.
+        taken_at_once: It must tell of them at once.
     """
 
     job: Job
-    received: int = 0
-    overflowed: bool = False
-    applied: int = 0
-    reported: int | None = None
+    taken_at_once: bool
+    sizes: deque[int] = field(default_factory=deque)
+    taken: int = 0
+    taken_bytes: int = 0
     opened: bool = False
     ended: bool = False
 
-    @property
-    def taken(self) -> int:
-        return self.applied - len(self.job.inputs)
+    def give(self, payload: Payload) -> None:
+        """Hand an input to the job."""
+        self.job.inputs.append(payload)
+        self.sizes.append(input_bytes(payload))
+
+    def take_report(self) -> JobTaken | None:
+        """See what a step took, and return what there is to tell of it."""
+        while len(self.sizes) > len(self.job.inputs):
+            self.taken += 1
+            self.taken_bytes += self.sizes.popleft()
+        if not self.taken or (self.taken_bytes < TELL_BYTES and not self.taken_at_once):
+            return None
+        report = JobTaken(self.job.id, self.taken, self.taken_bytes)
+        self.taken = self.taken_bytes = 0
+        return report
 
 
 _News = tuple[_Record, JobMessage] | Stop | _Woken
@@ -80,7 +95,6 @@ class StageWorker:
         load: Makes the runner. Called in ``run``, hence in the working thread.
         schedule: Makes the scheduler from the runner's ``max_batch``.
         post: Takes reports; called in the working thread. May wait, which slows the steps.
-        max_inputs: How many inputs of one job may wait for a step.
 
     Concurrency:
         ``run`` owns everything. ``receive`` is called from one other thread and only registers
@@ -94,13 +108,11 @@ class StageWorker:
         schedule: Callable[[int], Scheduler],
         post: Callable[[Report], None],
         clock: Clock,
-        max_inputs: int,
     ) -> None:
         self._load = load
         self._schedule = schedule
         self._post = post
         self._clock = clock
-        self._max_inputs = max_inputs
         self._wakes_itself = False
         self._inbox: Inbox[_News] = Inbox()
         self._records: dict[str, _Record] = {}
@@ -161,20 +173,11 @@ class StageWorker:
         """Find or make the record of a message; ``None`` where its job has ended."""
         if isinstance(message, Open):
             record = self._records[message.job] = _Record(
-                Job(id=message.job, credit=message.credit),
-                received=0 if message.first is None else 1,
-                reported=0 if message.report_taken else None,
+                Job(id=message.job, credit=message.credit), message.taken_at_once
             )
             return record
         found = self._records.get(message.job)
-        if found is None:
-            return None
-        if isinstance(message, Append):
-            if found.overflowed:
-                return None
-            found.received += 1
-            found.overflowed = found.received - found.taken > self._max_inputs
-        elif isinstance(message, Cancel):
+        if found is not None and isinstance(message, Cancel):
             found.job.cancelled = True
         return found
 
@@ -196,19 +199,13 @@ class StageWorker:
         if job.cancelled:
             self._end(record, runner, Outcome.CANCELLED)
             return
-        if record.overflowed:
-            text = f"more than {self._max_inputs} inputs wait for a step"
-            self._end(record, runner, Outcome.FAILED, INPUT_OVERFLOW, text)
-            return
         match message:
             case Append(payload=payload):
-                job.inputs.append(payload)
-                record.applied += 1
+                record.give(payload)
             case Open(first=first):
                 job.input_ended = message.input_ended
                 if first is not None:
-                    job.inputs.append(first)
-                    record.applied += 1
+                    record.give(first)
                 try:
                     runner.open(job)
                 except EngineError as exc:
@@ -255,9 +252,6 @@ class StageWorker:
             self.outputs_dropped += len(step.outputs)
             self._end(record, runner, Outcome.CANCELLED)
             return
-        if record.reported is not None and (count := record.taken - record.reported):
-            record.reported += count
-            self._outgoing.append(JobTaken(job.id, count))
         for payload in step.outputs:
             if isinstance(payload, Failure):
                 self._end(record, runner, Outcome.FAILED, payload.code, payload.message)
@@ -270,6 +264,8 @@ class StageWorker:
         elif step.done:
             self._end(record, runner, Outcome.COMPLETED)
         else:
+            if taken := record.take_report():
+                self._outgoing.append(taken)
             self._waiting.pop(job.id, None)
             self._waiting[job.id] = record
 

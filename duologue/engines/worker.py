@@ -39,7 +39,6 @@ def make_worker(spec: WorkerSpec, post: Callable[[Report], None]) -> StageWorker
         schedule=SCHEDULERS[spec.scheduler],
         post=post,
         clock=SystemClock(),
-        max_inputs=spec.max_inputs,
     )
 
 

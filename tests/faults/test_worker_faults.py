@@ -15,7 +15,7 @@ from duologue.core.clock import SystemClock
 from duologue.core.fence import Fence, Lane
 from duologue.engines.executors.base import ExecutorKind
 from duologue.engines.orchestrator.engine import Engine
-from duologue.engines.payloads import TextDelta
+from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import Ended, Outcome, Request
 from duologue.engines.settings import EngineSettings
@@ -96,6 +96,23 @@ def children() -> list[int]:
 def kill_worker() -> None:
     (pid,) = children()
     os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_caller_that_floods_loses_its_own_request_and_no_other() -> None:
+    stage = StageSpec(name="llm", runner="energy_vad", max_jobs=4, settings={"window_ms": 40})
+    async with engine_with(Pipeline(name="llm", stages=(stage,))) as call:
+        engine, listener = call.engine, call.listener
+        for request_id in ("flood", "calm"):
+            engine.submit(Request(request_id, "llm", FENCE, more_input=True), listener)
+        for number in range(40):
+            engine.append("flood", AudioChunk(bytes(2**20), 16_000, number * 2**19))
+        engine.append("calm", AudioChunk(bytes(1280), 16_000))
+        ended = await call.end_of("flood")
+        assert (ended.outcome, ended.code) == (Outcome.FAILED, "rate_limited")
+        await call.until(lambda: bool(listener.outputs("calm")))
+        engine.finish_input("calm")
+        assert (await call.end_of("calm")).outcome is Outcome.COMPLETED
+        assert engine.stats().stages[0].restarts == 0
 
 
 async def test_a_worker_killed_in_the_midst_fails_its_requests_and_the_next_is_answered() -> None:

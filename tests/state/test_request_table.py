@@ -47,7 +47,7 @@ class Worker:
         self.credit = opening.credit
         self.inputs = 0
         self.input_ended = opening.input_ended
-        self.reports_taken = opening.report_taken
+        self.taken_at_once = opening.taken_at_once
         self.cancelled = False
 
 
@@ -178,7 +178,7 @@ class RequestTableMachine(RuleBasedStateMachine):
         worker = self.jobs[stage, job]
         if worker.credit is not None and worker.credit <= 0:
             return
-        if worker.reports_taken and worker.inputs:
+        if worker.inputs:
             worker.inputs -= 1
             self.perform(self.table.on_taken(stage, job, 1))
         if worker.credit is not None:

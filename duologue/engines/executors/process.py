@@ -31,6 +31,11 @@ a language model on two busy cores was four times slower with the default."""
 
 BATCH_NICENESS = 10
 _WORKER = "duologue.engines.worker"
+STALL_S = 10.0
+_LOOKS = 2
+"""Idle looks in a row before a worker counts as stalled. The first one may only mean that this
+process itself stood still, and has not offered the bytes to the link yet."""
+
 _EXIT_S = 1.0
 """From the loss of one of link, output and process to that of all."""
 
@@ -42,14 +47,14 @@ class ProcessExecutor:
     """Starts child processes.
 
     Args:
-        link_buffer_bytes: What may wait for a worker that does not read. One that is so far
-            behind is as good as dead, and is killed.
         env: Set for every worker; a stage's own ``env`` goes before it.
+        stall_s: A worker that has read nothing for so long, though something waits for it, is as
+            good as dead, and is killed. How much waits is no reason: that is bounded for each job.
     """
 
-    def __init__(self, link_buffer_bytes: int, env: Mapping[str, str] | None = None) -> None:
-        self._link_buffer_bytes = link_buffer_bytes
+    def __init__(self, env: Mapping[str, str] | None = None, stall_s: float = STALL_S) -> None:
         self._env = {**QUIET_THREADS, **(env or {})}
+        self._stall_s = stall_s
 
     async def start(self, spec: WorkerSpec, listener: WorkerListener) -> ProcessWorker:
         """Start a child process.
@@ -61,7 +66,7 @@ class ProcessExecutor:
         """
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
-        worker = ProcessWorker(spec, listener, self._link_buffer_bytes)
+        worker = ProcessWorker(spec, listener, self._stall_s)
         with theirs:
             try:
                 await loop.create_unix_connection(lambda: _Link(worker), sock=ours)
@@ -89,11 +94,11 @@ class ProcessExecutor:
 class ProcessWorker:
     """The loop's end of a child process."""
 
-    def __init__(self, spec: WorkerSpec, listener: WorkerListener, link_buffer_bytes: int) -> None:
+    def __init__(self, spec: WorkerSpec, listener: WorkerListener, stall_s: float) -> None:
         self.name = spec.name
         self._spec = spec
         self._listener = listener
-        self._link_buffer_bytes = link_buffer_bytes
+        self._stall_s = stall_s
         self._loop = asyncio.get_running_loop()
         self._link: asyncio.Transport | None = None
         self._child: asyncio.SubprocessTransport | None = None
@@ -106,7 +111,11 @@ class ProcessWorker:
         self._exited = False
         self._output_open = True
         self._reported = False
+        # Timers of their own rather than places in the wheel: no more than one of each is armed
+        # for a worker, for seconds, and most of the time none.
         self._timer: asyncio.TimerHandle | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._written_bytes = 0
         self.output_tail: deque[str] = deque(maxlen=_TAIL_LINES)
 
     @property
@@ -167,6 +176,8 @@ class ProcessWorker:
     def link_lost(self) -> None:
         """The link is down: the child is dead, or must die."""
         self._link_open = False
+        if self._watch is not None:
+            self._watch.cancel()
         if not self._exited:
             # Most likely it is dead. To signal it now could take the news of how it died away
             # from whoever waits for that.
@@ -189,13 +200,30 @@ class ProcessWorker:
         messages, self._pending = self._pending, []
         if self._link is None or not self._link_open:
             return
-        self._link.write(framing.encode(messages))
+        frames = framing.encode_messages(messages)
+        self._written_bytes += len(frames)
+        self._link.write(frames)
         waiting_bytes = self._link.get_write_buffer_size()
-        if waiting_bytes > self._link_buffer_bytes:
+        if waiting_bytes and self._watch is None:
+            self._watch_reading(self._written_bytes - waiting_bytes, idle_looks=0)
+
+    def _watch_reading(self, read_bytes: int, idle_looks: int) -> None:
+        look_s = self._stall_s / _LOOKS
+        self._watch = self._loop.call_later(look_s, self._look, read_bytes, idle_looks)
+
+    def _look(self, read_before: int, idle_looks: int) -> None:
+        self._watch = None
+        if self._link is None or not self._link_open:
+            return
+        waiting_bytes = self._link.get_write_buffer_size()
+        read_bytes = self._written_bytes - waiting_bytes
+        idle_looks = idle_looks + 1 if read_bytes == read_before else 0
+        if idle_looks == _LOOKS:
             self._kill(
-                f"it does not read: {waiting_bytes} bytes wait, the limit is "
-                f"{self._link_buffer_bytes}"
+                f"it does not read: {waiting_bytes} bytes have waited for {self._stall_s:g} s"
             )
+        elif waiting_bytes:
+            self._watch_reading(read_bytes, idle_looks)
 
     def _kill(self, why: str) -> None:
         if not self._killed_for:

@@ -82,7 +82,7 @@ class Engine:
         self._clock = clock or SystemClock()
         available: dict[ExecutorKind, Executor] = {
             ExecutorKind.INLINE: InlineExecutor(),
-            ExecutorKind.PROCESS: ProcessExecutor(settings.link_buffer_bytes, worker_env),
+            ExecutorKind.PROCESS: ProcessExecutor(worker_env),
             **(executors or {}),
         }
         self._pools = {
@@ -146,7 +146,8 @@ class Engine:
 
         Raises:
             CapacityError: All slots of a stage are taken and so is its queue.
-            EngineError: No such pipeline, no replica of a stage is alive, or the id is in use.
+            EngineError: No such pipeline, no replica of a stage is alive, the id is in use, or
+                the first input is too large.
         """
         pipeline = self._pipelines.get(request.pipeline)
         if pipeline is None:
@@ -159,7 +160,8 @@ class Engine:
                 f"the end of the request {request.id} is on its way", code=DUPLICATE_REQUEST
             )
         for index in range(len(pipeline.stages)):
-            self._pools[pipeline.stage_key(index)].check_room()
+            first = request.first if index == 0 else None
+            self._pools[pipeline.stage_key(index)].check_room(first)
         effects = self._table.submit(request, pipeline)
         self._subscribers[request.id] = subscriber
         self._call(effects)
@@ -213,6 +215,13 @@ class Engine:
                 now = self._clock.now()
                 self._perform(self._table.on_ended(stage, job, outcome, code, text, now))
                 self._set_timer()
+
+    def on_overflow(self, stage: str, job: str, error: EngineError) -> None:
+        """A job was sent more than may wait for it."""
+        text = f"stage {stage}: {error.message}"
+        told = EngineError(text, code=error.code)
+        self._perform(self._table.fail(job, told, self._clock.now()))
+        self._set_timer()
 
     def on_step(self, stage: str, duration_s: float) -> None:
         """A worker has done a step."""

@@ -166,7 +166,7 @@ class RequestTable:
                     first=request.first if index == 0 else None,
                     input_ended=not request.more_input if index == 0 else False,
                     credit=request.credit if index == count - 1 else stage.credit,
-                    report_taken=index > 0 and entry.hops[index - 1].credit,
+                    taken_at_once=index > 0 and entry.hops[index - 1].credit,
                 ),
             )
             for index, stage in enumerate(pipeline.stages)
@@ -235,6 +235,8 @@ class RequestTable:
         if entry is None or entry.verdict is not None:
             return ()
         index = entry.stages.index(stage) - 1
+        if index < 0 or not entry.hops[index].credit:
+            return ()
         on_the_way = entry.hops[index].on_the_way
         granted = 0
         while count:

@@ -7,31 +7,30 @@ pipelines, nor what a job is part of.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from duologue.core.clock import Clock
-from duologue.core.errors import CapacityError, ReplicaLost
+from duologue.core.errors import CapacityError, EngineError, ReplicaLost
 from duologue.engines.executors.base import REPLICA_LOST, Executor, Loss
 from duologue.engines.messages import (
     Append,
     Cancel,
-    Died,
     JobEnded,
     JobMessage,
     JobOutput,
     JobReport,
     JobTaken,
     Open,
-    Ready,
     Report,
     WorkerSpec,
 )
+from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import StageSpec
+from duologue.engines.pools.backlog import Backlog
 from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
 from duologue.engines.ports import Outcome
 from duologue.engines.settings import EngineSettings
-from duologue.engines.stage_worker import INPUT_OVERFLOW
 
 _SHORTEST_RETRY_S = 1.0
 _LONGEST_RETRY_S = 60.0
@@ -43,6 +42,10 @@ class StageObserver(Protocol):
 
     def on_job_report(self, stage: str, report: JobReport) -> None:
         """A job produced something, took something, or ended."""
+        ...
+
+    def on_overflow(self, stage: str, job: str, error: EngineError) -> None:
+        """A job was sent more than may wait for it; what was too much is lost, so it must end."""
         ...
 
     def on_step(self, stage: str, duration_s: float) -> None:
@@ -76,7 +79,23 @@ class _Queued:
     """A job without a slot, with all that was sent to it so far."""
 
     since: float
-    messages: list[JobMessage] = field(default_factory=list)
+    messages: list[JobMessage]
+    backlog: Backlog
+
+    def send(self, message: JobMessage) -> None:
+        self.messages.append(message)
+
+
+@dataclass(slots=True)
+class _Placed:
+    """A job in a slot."""
+
+    since: float
+    replica: Replica
+    backlog: Backlog
+
+    def send(self, message: JobMessage) -> None:
+        self.replica.send(message)
 
 
 class StagePool:
@@ -106,7 +125,7 @@ class StagePool:
             Replica(_worker_spec(spec, f"{key}/{number}"), executor, self, settings)
             for number in range(spec.replicas)
         ]
-        self._placed: dict[str, tuple[Replica, float]] = {}
+        self._placed: dict[str, _Placed] = {}
         self._queued: dict[str, _Queued] = {}
         self._mean_job_s = _SHORTEST_RETRY_S
 
@@ -115,13 +134,19 @@ class StagePool:
         """All replicas are warm."""
         return all(replica.state is ReplicaState.READY for replica in self.replicas)
 
-    def check_room(self) -> None:
+    def check_room(self, first: Payload | None = None) -> None:
         """Do nothing if ``open`` would succeed now.
+
+        Args:
+            first: The input that the job would begin with.
 
         Raises:
             CapacityError: All slots are taken and so is the queue.
             ReplicaLost: No replica runs, and the last attempts to start one failed.
+            EngineError: ``first`` is larger than all that may wait for a job.
         """
+        if first is not None:
+            Backlog(self._spec.max_input_bytes).add(first)
         dead = (ReplicaState.FAILING, ReplicaState.STOPPED)
         if all(replica.state in dead for replica in self.replicas):
             raise ReplicaLost(f"no worker of the stage {self.key} is alive; its log says why")
@@ -135,38 +160,40 @@ class StagePool:
 
     def open(self, message: Open) -> None:
         """Place a job, or let it wait. ``check_room`` must have passed in this turn of the loop."""
-        now = self._clock.now()
+        backlog = Backlog(self._spec.max_input_bytes)
+        if message.first is not None:
+            backlog.add(message.first)
+        queued = _Queued(self._clock.now(), [message], backlog)
         replica = self._roomiest() if not self._queued else None
         if replica is not None:
-            self._place(message.job, (message,), replica, now, 0.0)
+            self._place(message.job, queued, replica)
         else:
-            self._queued[message.job] = _Queued(now, [message])
+            self._queued[message.job] = queued
 
     def send(self, message: JobMessage) -> None:
         """Send to a job, wherever it is. One that has ended is no error: its end crossed this."""
         placed = self._placed.get(message.job)
-        if placed is not None:
-            replica, _ = placed
-            if isinstance(message, Cancel):
-                replica.unanswered.add(message.job)
-            replica.send(message)
+        job = placed or self._queued.get(message.job)
+        if job is None:
             return
-        queued = self._queued.get(message.job)
-        if queued is None:
-            return
-        if isinstance(message, Cancel):
-            self._end(message.job, Outcome.CANCELLED)
-        elif isinstance(message, Append) and len(queued.messages) > self._spec.max_inputs:
-            text = f"more than {self._spec.max_inputs} inputs wait for a slot"
-            self._end(message.job, Outcome.FAILED, INPUT_OVERFLOW, text)
-        else:
-            queued.messages.append(message)
+        if isinstance(message, Append):
+            try:
+                job.backlog.add(message.payload)
+            except EngineError as exc:
+                self._observer.on_overflow(self.key, message.job, exc)
+                return
+        elif isinstance(message, Cancel):
+            if placed is None:
+                self._end(message.job, Outcome.CANCELLED)
+                return
+            placed.replica.unanswered.add(message.job)
+        job.send(message)
 
     def kill_worker_of(self, job: str) -> None:
         """Be rid of the worker that holds a job and does not answer."""
         placed = self._placed.get(job)
         if placed is not None:
-            placed[0].kill()
+            placed.replica.kill()
 
     def stats(self) -> StageStats:
         """Take a look."""
@@ -186,13 +213,18 @@ class StagePool:
             self._observer.on_step(self.key, report.step_s)
         for message in report.messages:
             match message:
-                case JobOutput() | JobTaken():
+                case JobOutput():
                     self._observer.on_job_report(self.key, message)
-                case JobEnded(job=job):
+                case JobTaken(job=job, size_bytes=size_bytes) if job in replica.jobs:
+                    self._placed[job].backlog.take(size_bytes)
+                    self._observer.on_job_report(self.key, message)
+                case JobEnded(job=job) if job in replica.jobs:
                     self._release(job)
                     self._observer.on_job_report(self.key, message)
-                case Ready() | Died():
-                    pass  # news of the replica, which has taken it
+                case _:
+                    # News of the replica, which has taken it, or of a job that has ended here:
+                    # a correct worker says nothing after a job's end.
+                    pass
 
     def on_change(self, replica: Replica, change: ReplicaChange) -> None:
         """Place what waits on a new worker, or end what a lost one held."""
@@ -228,36 +260,27 @@ class StagePool:
         )
         return len(self._queued) - free_soon
 
-    def _place(
-        self,
-        job: str,
-        messages: Iterable[JobMessage],
-        replica: Replica,
-        now: float,
-        waited_s: float,
-    ) -> None:
+    def _place(self, job: str, queued: _Queued, replica: Replica) -> None:
+        now = self._clock.now()
         replica.jobs.add(job)
-        self._placed[job] = (replica, now)
-        for message in messages:
+        self._placed[job] = _Placed(now, replica, queued.backlog)
+        for message in queued.messages:
             replica.send(message)
-        self._observer.on_placed(self.key, waited_s)
+        self._observer.on_placed(self.key, now - queued.since)
 
     def _release(self, job: str) -> None:
         placed = self._placed.pop(job, None)
         if placed is None:
             return
-        replica, since = placed
-        replica.jobs.discard(job)
-        replica.unanswered.discard(job)
-        self._mean_job_s += _SMOOTHING * (self._clock.now() - since - self._mean_job_s)
+        placed.replica.jobs.discard(job)
+        placed.replica.unanswered.discard(job)
+        self._mean_job_s += _SMOOTHING * (self._clock.now() - placed.since - self._mean_job_s)
         self._fill()
 
     def _fill(self) -> None:
         while self._queued and (replica := self._roomiest()) is not None:
             job = next(iter(self._queued))
-            queued = self._queued.pop(job)
-            now = self._clock.now()
-            self._place(job, queued.messages, replica, now, now - queued.since)
+            self._place(job, self._queued.pop(job), replica)
 
     def _expected_wait_s(self) -> float:
         slots = self._spec.replicas * self._spec.max_jobs
@@ -271,7 +294,6 @@ def _worker_spec(spec: StageSpec, name: str) -> WorkerSpec:
         runner=spec.runner,
         settings=spec.settings,
         scheduler=spec.scheduler,
-        max_inputs=spec.max_inputs,
         work_class=spec.work_class,
         env=spec.env,
         interpreter=spec.interpreter,

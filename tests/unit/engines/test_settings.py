@@ -18,7 +18,6 @@ def test_the_defaults_are_usable() -> None:
         ("stop_timeout_s", 0),
         ("cancel_grace_s", -1),
         ("restart_backoff_s", 0),
-        ("link_buffer_bytes", 100),
         ("worker_count", 3),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.input_size import input_bytes
 from duologue.engines.messages import (
     Append,
     Cancel,
@@ -26,7 +27,7 @@ from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import Built, Wake
 from duologue.engines.schedulers.base import Choice, Scheduler
 from duologue.engines.schedulers.fifo import Fifo
-from duologue.engines.stage_worker import StageWorker
+from duologue.engines.stage_worker import TELL_BYTES, StageWorker
 from tests.fakes.clock import FakeClock
 
 
@@ -74,7 +75,6 @@ class Scene:
         self,
         runner: EchoRunner | None = None,
         *,
-        max_inputs: int = 100,
         wakes_itself: bool = False,
         schedule: Callable[[int], Scheduler] = Fifo,
     ) -> None:
@@ -93,7 +93,6 @@ class Scene:
             schedule=lambda max_batch: IdleHook(schedule(max_batch), self.on_idle),
             post=self.post,
             clock=self.clock,
-            max_inputs=max_inputs,
         )
         self.on_report: Callable[[Report], None] = lambda report: None
 
@@ -117,10 +116,15 @@ class Scene:
 
     @property
     def said(self) -> list[FromWorker]:
-        """All that was reported, but for the first word and the ends of the final stop."""
+        """All that was reported, but for the first word and what was taken."""
         messages = [message for report in self.reports for message in report.messages]
         assert isinstance(messages[0], Ready)
-        return messages[1:]
+        return [message for message in messages[1:] if not isinstance(message, JobTaken)]
+
+    @property
+    def taken(self) -> list[JobTaken]:
+        messages = [message for report in self.reports for message in report.messages]
+        return [message for message in messages if isinstance(message, JobTaken)]
 
     def of(self, job: str) -> list[FromWorker]:
         return [message for message in self.said if message.job == job]  # type: ignore[union-attr]
@@ -152,8 +156,8 @@ def word(text: str) -> TextDelta:
     return TextDelta(text)
 
 
-def stream(job: str, credit: int | None = None, *, report_taken: bool = False) -> Open:
-    return Open(job, input_ended=False, credit=credit, report_taken=report_taken)
+def stream(job: str, credit: int | None = None) -> Open:
+    return Open(job, input_ended=False, credit=credit)
 
 
 COMPLETED = Outcome.COMPLETED
@@ -173,9 +177,7 @@ class TestLife:
             raise ConfigError("no such runner")
 
         reports: list[Report] = []
-        worker = StageWorker(
-            load=load, schedule=Fifo, post=reports.append, clock=FakeClock(), max_inputs=1
-        )
+        worker = StageWorker(load=load, schedule=Fifo, post=reports.append, clock=FakeClock())
         with pytest.raises(ConfigError):
             worker.run()
         assert reports == []
@@ -287,20 +289,6 @@ class TestFailure:
         with pytest.raises(ValueError, match="shorter"):
             scene.run(Open("a", word("x")))
 
-    def test_a_job_with_too_much_waiting_input_fails(self) -> None:
-        scene = Scene(max_inputs=3)
-        scene.run(stream("a"), *(Append("a", word("x")) for _ in range(10)), Open("b", word("y")))
-        ended = scene.end("a")
-        assert (ended.outcome, ended.code) == (FAILED, "input_overflow")
-        assert "3" in ended.message
-        assert scene.text("b") == "y"
-
-    def test_input_that_was_taken_makes_room(self) -> None:
-        scene = Scene(max_inputs=3)
-        scene.then = [[Append("a", word("x"))] * 3 for _ in range(3)]
-        scene.run(stream("a"), *(Append("a", word("x")) for _ in range(3)))
-        assert scene.text("a") == "x" * 12
-
 
 class TestCancel:
     def test_it_overtakes_the_input_that_waits(self) -> None:
@@ -398,17 +386,52 @@ class TestCredit:
         scene.run(stream("a"), Grant("a", 1), *(Append("a", word("x")) for _ in range(3)))
         assert scene.text("a") == "xxx"
 
-    def test_what_was_taken_is_reported_to_those_who_asked(self) -> None:
+
+class TestTaken:
+    def test_what_a_step_took_is_reported_at_once_where_another_stage_waits_for_it(self) -> None:
         scene = Scene()
         scene.run(
-            stream("a", report_taken=True),
+            Open("a", input_ended=False, taken_at_once=True),
+            *(Append("a", word(text)) for text in ("x", "yes")),
             stream("b"),
-            Append("a", word("x")),
-            Append("a", word("y")),
             Append("b", word("z")),
         )
-        taken = [message for message in scene.said if isinstance(message, JobTaken)]
-        assert taken == [JobTaken("a", 1), JobTaken("a", 1)]
+        assert scene.taken == [JobTaken("a", 1, input_bytes(word("x"))), JobTaken("a", 1, 259)]
+
+    def test_a_step_may_take_several_inputs_or_none(self) -> None:
+        scene = Scene()
+        steps = iter([3, 0, 1])
+
+        def take(job: Job, payload: Payload) -> Step:
+            job.inputs.appendleft(payload)
+            for _ in range(next(steps)):
+                job.inputs.popleft()
+            return Step()
+
+        scene.runner.answer = take
+        scene.run(
+            Open("a", input_ended=False, taken_at_once=True),
+            *(Append("a", word("x")) for _ in range(4)),
+        )
+        assert scene.taken == [JobTaken("a", 3, 3 * 257), JobTaken("a", 1, 257)]
+
+    def test_otherwise_it_is_reported_when_it_has_become_much(self) -> None:
+        scene = Scene()
+        chunk = AudioChunk(bytes(TELL_BYTES // 2), 16_000)
+        scene.run(stream("a"), *(Append("a", chunk) for _ in range(5)))
+        assert scene.taken == [JobTaken("a", 2, 2 * input_bytes(chunk))] * 2
+
+    def test_the_first_input_is_one_of_them(self) -> None:
+        scene = Scene()
+        chunk = AudioChunk(bytes(TELL_BYTES), 16_000)
+        scene.run(Open("a", chunk, input_ended=False))
+        assert scene.taken == [JobTaken("a", 1, input_bytes(chunk))]
+
+    def test_a_job_that_ends_with_the_step_has_nothing_more_to_report(self) -> None:
+        scene = Scene()
+        scene.runner.answer = lambda job, payload: Step((payload,), done=True)
+        scene.run(Open("a", word("x"), taken_at_once=True))
+        assert scene.taken == []
 
 
 class TestWaking:

@@ -105,18 +105,20 @@ class TestProcess:
         with child() as (process, link):
             link.sendall(framing.encode(SCRIPT))
             assert isinstance(listen(link, reader)[0], Ready)
-            link.sendall(framing.encode([Open("a", TextDelta("hi"))]))
+            link.sendall(framing.encode_messages([Open("a", TextDelta("hi"))]))
             heard: list[FromWorker] = []
             while len(heard) < 2:
                 heard += listen(link, reader)
             assert heard == [JobOutput("a", TextDelta("hi")), JobEnded("a", Outcome.COMPLETED)]
-            link.sendall(framing.encode([Stop()]))
+            link.sendall(framing.encode_messages([Stop()]))
             assert process.wait(15) == 0
 
     def test_what_it_is_and_what_it_shall_do_may_come_in_one_piece(self) -> None:
         reader = framing.FrameReader()
         with child() as (process, link):
-            both = framing.encode(SCRIPT) + framing.encode([Open("a", TextDelta("hi")), Stop()])
+            both = framing.encode(SCRIPT) + framing.encode_messages(
+                [Open("a", TextDelta("hi")), Stop()]
+            )
             link.sendall(both)
             heard: list[FromWorker] = []
             while len(heard) < 2:
@@ -165,7 +167,7 @@ class TestProcess:
             spec = WorkerSpec(name="s/0", runner="script", settings={"fault": {"kind": "hang"}})
             ours.sendall(framing.encode(spec))
             ours.recv(65536)
-            ours.sendall(framing.encode([Open("a", TextDelta("one"))]))
+            ours.sendall(framing.encode_messages([Open("a", TextDelta("one"))]))
             print(child.pid, flush=True)
             sys.stdin.read()
             """

@@ -17,6 +17,7 @@ from duologue.engines.messages import (
     Grant,
     JobEnded,
     JobOutput,
+    JobTaken,
     Open,
     Ready,
     Report,
@@ -51,7 +52,9 @@ class Ear:
         return [message for report in self.reports for message in report.messages]
 
     def of(self, job: str) -> list[FromWorker]:
-        return [each for each in self.messages if not isinstance(each, Ready) and each.job == job]
+        """What came of a job, but for what it has taken."""
+        jobs = [each for each in self.messages if not isinstance(each, Ready | JobTaken)]
+        return [each for each in jobs if each.job == job]
 
     def text(self, job: str) -> str:
         outputs = [each.payload for each in self.of(job) if isinstance(each, JobOutput)]

@@ -13,12 +13,10 @@ import uvloop
 from duologue.core.errors import EngineError
 from duologue.engines import framing
 from duologue.engines.executors.process import QUIET_THREADS, ProcessExecutor, ProcessWorker
-from duologue.engines.messages import Append, Open, Ready, Report
+from duologue.engines.messages import Append, Finish, JobEnded, JobTaken, Open, Ready, Report
 from duologue.engines.payloads import AudioChunk, TextDelta
-from duologue.engines.ports import WorkClass
+from duologue.engines.ports import Outcome, WorkClass
 from tests.unit.engines.executors.executor_contract import Ear, ExecutorContract, spec, stop
-
-BUFFER_BYTES = 1024 * 1024
 
 
 def environment_of(worker: ProcessWorker) -> dict[str, str]:
@@ -29,10 +27,10 @@ def environment_of(worker: ProcessWorker) -> dict[str, str]:
 class TestProcessExecutor(ExecutorContract):
     @pytest.fixture
     def executor(self) -> ProcessExecutor:
-        return ProcessExecutor(BUFFER_BYTES)
+        return ProcessExecutor()
 
     async def test_the_environment_is_set_before_anything_is_loaded(self) -> None:
-        executor = ProcessExecutor(BUFFER_BYTES, env={"ONE": "all", "TWO": "all"})
+        executor = ProcessExecutor(env={"ONE": "all", "TWO": "all"})
         ear = Ear()
         worker = await executor.start(spec(env={"TWO": "mine", "OMP_WAIT_POLICY": "ACTIVE"}), ear)
         await ear.ready()
@@ -80,22 +78,36 @@ class TestProcessExecutor(ExecutorContract):
         assert "status 3" in loss.reason
         assert "No module named duologue" in loss.reason
 
-    async def test_a_worker_that_does_not_read_is_lost_before_the_queue_grows(
-        self,
-    ) -> None:
-        executor = ProcessExecutor(link_buffer_bytes=65_536)
+    async def test_a_worker_that_reads_nothing_is_lost_after_a_while(self) -> None:
+        executor = ProcessExecutor(stall_s=0.1)
         ear = Ear()
         worker = await executor.start(spec(), ear)
         await ear.ready()
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, worker.pid, os.WSTOPPED | os.WNOWAIT)  # noqa: ASYNC222
         worker.send(Open("a", input_ended=False))
-        for _ in range(40):
-            worker.send(Append("a", AudioChunk(bytes(32_768), 16_000)))
-            await asyncio.sleep(0)
+        worker.send(Append("a", AudioChunk(bytes(2**20), 16_000)))
         loss = await ear.lost()
         assert "does not read" in loss.reason
-        assert "65536" in loss.reason
+        assert "0.1 s" in loss.reason
+
+    async def test_a_worker_that_reads_on_is_kept_however_much_waits(self) -> None:
+        executor = ProcessExecutor(stall_s=5)
+        ear = Ear()
+        worker = await executor.start(spec("energy_vad", settings={"window_ms": 40}), ear)
+        await ear.ready()
+        worker.send(Open("a", input_ended=False))
+        for number in range(24):
+            worker.send(Append("a", AudioChunk(bytes(2**20), 16_000, number * 2**19)))
+        worker.send(Finish("a"))
+        worker.send(Open("b", AudioChunk(bytes(32_000), 16_000)))
+        await ear.until(lambda: len([e for e in ear.messages if isinstance(e, JobEnded)]) == 2)
+        assert ear.of("a")[-1] == JobEnded("a", Outcome.COMPLETED)
+        assert ear.of("b")[-1] == JobEnded("b", Outcome.COMPLETED)
+        taken = [each for each in ear.messages if isinstance(each, JobTaken) and each.job == "a"]
+        assert sum(each.count for each in taken) == 24
+        await stop(worker, ear)
 
     async def test_signals_to_the_group_leave_the_decision_to_the_engine(
         self, executor: ProcessExecutor
@@ -176,7 +188,7 @@ def all_exit(pids: set[int]) -> bool:
 def test_it_works_on_uvloop_as_well() -> None:
     async def answer() -> str:
         ear = Ear()
-        worker = await ProcessExecutor(BUFFER_BYTES).start(spec(), ear)
+        worker = await ProcessExecutor().start(spec(), ear)
         await ear.ready()
         worker.send(Open("a", TextDelta("one two")))
         await ear.until(lambda: len(ear.of("a")) == 3)

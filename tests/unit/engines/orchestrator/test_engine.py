@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -22,7 +23,7 @@ from duologue.engines.messages import (
     Stop,
 )
 from duologue.engines.orchestrator.engine import Engine
-from duologue.engines.payloads import Payload, TextDelta
+from duologue.engines.payloads import AudioChunk, Payload, TextDelta
 from duologue.engines.pipeline import Pipeline, StageSpec, stage_keys
 from duologue.engines.pools.replica import ReplicaChange, ReplicaState
 from duologue.engines.ports import Ended, Outcome, Output, Request
@@ -238,7 +239,7 @@ class TestRequests:
             here.submit("a", "speech", first=TextDelta("x"))
             here.say("speech.words", JobOutput("a", TextDelta("w")))
             assert here.sent("speech.tones")[-1] == Append("a", TextDelta("w"))
-            here.say("speech.tones", JobTaken("a", 1))
+            here.say("speech.tones", JobTaken("a", 1, 257))
             assert here.sent("speech.words")[-1] == Grant("a", 1)
 
     async def test_a_request_is_refused_whole_if_one_of_its_stages_is_full(self) -> None:
@@ -273,6 +274,49 @@ class TestRequests:
         async with scene() as here:
             here.engine.cancel("nobody")
             assert here.engine.stats().counts.unmatched_cancels == 1
+
+    @pytest.mark.parametrize("waits", [False, True])
+    async def test_a_request_that_sends_more_than_may_wait_ends_alone(self, waits: bool) -> None:
+        """The same with a slot and without one."""
+        async with scene() as here:
+            others = ["b", "c"] if waits else ["b"]
+            for request_id in (*others, "a"):
+                here.submit(request_id, more_input=True)
+            for _ in range(40):
+                here.engine.append("a", AudioChunk(bytes(2**19), 16_000))
+            assert here.listener.events == [], "nothing is delivered during a call"
+            await until(lambda: bool(here.listener.events))
+            (ended,) = here.listener.events
+            assert (ended.request_id, ended.outcome, ended.code) == ("a", FAILED, "rate_limited")
+            assert re.match("stage llm: .* bytes of input wait", ended.message)
+            here.engine.append("b", TextDelta("x"))
+            assert here.sent("llm")[-1] == Append("b", TextDelta("x"))
+            appends = [each for each in here.sent("llm") if isinstance(each, Append)]
+            assert len(appends) == (1 if waits else 32)
+            assert here.sent("llm").count(Cancel("a")) == (0 if waits else 1)
+            if not waits:
+                here.end("llm", "a", CANCELLED)
+            assert here.engine.stats().requests == len(others)
+
+    async def test_a_stage_that_is_handed_too_much_by_the_one_before_fails_its_request(
+        self,
+    ) -> None:
+        async with scene(edges={"forward": lambda payload: [payload] * 40}) as here:
+            here.submit("a", "speech")
+            here.say("speech.words", JobOutput("a", AudioChunk(bytes(2**19), 16_000)))
+            (ended,) = here.listener.events
+            assert (ended.outcome, ended.code) == (FAILED, "rate_limited")
+            for stage in ("speech.words", "speech.tones"):
+                assert here.sent(stage).count(Cancel("a")) == 1
+                here.end(stage, "a", CANCELLED)
+            assert here.engine.stats().requests == 0
+
+    async def test_a_request_that_begins_with_too_much_is_refused(self) -> None:
+        async with scene() as here:
+            with pytest.raises(EngineError) as refusal:
+                here.submit("a", first=AudioChunk(bytes(2**25), 16_000))
+            assert refusal.value.code == "rate_limited"
+            assert here.engine.stats().requests == 0
 
     async def test_an_id_is_taken_until_its_end_has_been_delivered(self) -> None:
         """A cancel ends what waits for a slot at once; its subscriber is told a moment later."""

@@ -56,7 +56,7 @@ def ended(outcome: Outcome, code: str = "", message: str = "") -> Deliver:
 class TestOneStage:
     def test_a_request_opens_its_job_with_what_it_brings(self, table: RequestTable) -> None:
         effects = table.submit(request(first=TextDelta("hi"), credit=7), ONE)
-        opening = Open("r", TextDelta("hi"), input_ended=True, credit=7, report_taken=False)
+        opening = Open("r", TextDelta("hi"), input_ended=True, credit=7, taken_at_once=False)
         assert effects == [ToStage("one", opening)]
 
     def test_a_stream_hands_on_its_appends_and_its_end(self, table: RequestTable) -> None:
@@ -96,6 +96,11 @@ class TestOneStage:
             table.submit(request(), ONE)
         end(table, "one")
         table.submit(request(), ONE)
+
+    def test_what_the_first_stage_has_taken_concerns_nobody(self, table: RequestTable) -> None:
+        table.submit(request(more_input=True), TWO)
+        table.append("r", TextDelta("a"))
+        assert list(table.on_taken("two.words", "r", 1)) == []
 
     def test_a_new_fence_is_on_what_is_delivered_from_then_on(self, table: RequestTable) -> None:
         table.submit(request(), ONE)
@@ -261,6 +266,7 @@ class TestTwoStages:
         assert effects[1] == ToStage("two.tones", Open("r", None, False, None, False))
         effects = list(table.on_output("two.words", "r", TextDelta("a")))
         assert effects == [ToStage("two.tones", Append("r", TextDelta("a")))]
+        assert list(table.on_taken("two.tones", "r", 1)) == []
 
     def test_news_that_crossed_a_cancel_grants_nothing(self, table: RequestTable) -> None:
         table.submit(request(), TWO)

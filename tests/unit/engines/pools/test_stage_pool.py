@@ -6,17 +6,19 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from duologue.core.errors import CapacityError, ReplicaLost
+from duologue.core.errors import CapacityError, EngineError, ReplicaLost
+from duologue.engines.input_size import input_bytes
 from duologue.engines.messages import (
     Append,
     Cancel,
     JobEnded,
     JobOutput,
     JobReport,
+    JobTaken,
     Open,
     WorkerSpec,
 )
-from duologue.engines.payloads import TextDelta
+from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.pipeline import StageSpec
 from duologue.engines.pools.replica import ReplicaChange, ReplicaState
 from duologue.engines.pools.stage_pool import StagePool, StageStats
@@ -24,6 +26,10 @@ from duologue.engines.ports import Outcome, WorkClass
 from duologue.engines.settings import EngineSettings
 from tests.fakes.clock import FakeClock
 from tests.fakes.executor import FakeExecutor, FakeWorker
+
+LIMIT_BYTES = 64 * 1024
+HALF = AudioChunk(bytes(LIMIT_BYTES // 2), 16_000)
+"""With what any input counts beside its contents, two are too much."""
 
 COMPLETED, CANCELLED, FAILED = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.FAILED
 
@@ -33,6 +39,7 @@ class Observer:
 
     def __init__(self) -> None:
         self.reports: list[JobReport] = []
+        self.overflows: list[tuple[str, EngineError]] = []
         self.steps: list[float] = []
         self.waits: list[float] = []
         self.changes: list[ReplicaChange] = []
@@ -40,6 +47,10 @@ class Observer:
     def on_job_report(self, stage: str, report: JobReport) -> None:
         assert stage == "llm"
         self.reports.append(report)
+
+    def on_overflow(self, stage: str, job: str, error: EngineError) -> None:
+        assert stage == "llm"
+        self.overflows.append((job, error))
 
     def on_step(self, stage: str, duration_s: float) -> None:
         self.steps.append(duration_s)
@@ -107,13 +118,12 @@ class TestPlacement:
 
     async def test_workers_are_told_what_the_stage_says(self) -> None:
         async with scene(
-            settings={"reply": "x"}, max_inputs=7, env={"A": "1"}, work_class=WorkClass.BATCH
+            settings={"reply": "x"}, env={"A": "1"}, work_class=WorkClass.BATCH
         ) as here:
             assert here.workers[0].spec == WorkerSpec(
                 name="llm/0",
                 runner="script",
                 settings={"reply": "x"},
-                max_inputs=7,
                 env={"A": "1"},
                 work_class=WorkClass.BATCH,
             )
@@ -198,14 +208,6 @@ class TestQueue:
             here.workers[0].report(JobEnded("a", COMPLETED))
             assert here.workers[0].sent[1:] == [Open("b"), Append("b", TextDelta("x"))]
 
-    async def test_a_job_that_waits_with_too_much_input_fails(self) -> None:
-        async with scene(max_jobs=1, queue=1, max_inputs=3) as here:
-            here.open("a", "b")
-            for _ in range(5):
-                here.pool.send(Append("b", TextDelta("x")))
-            (ended,) = here.ended()
-            assert (ended.job, ended.code) == ("b", "input_overflow")
-
     async def test_a_job_that_waits_is_cancelled_on_the_spot(self) -> None:
         async with scene(max_jobs=1, queue=1) as here:
             here.open("a", "b")
@@ -213,6 +215,63 @@ class TestQueue:
             assert here.ended() == [JobEnded("b", CANCELLED)]
             here.workers[0].report(JobEnded("a", COMPLETED))
             assert here.placed() == ["a"]
+
+
+class TestBacklog:
+    async def test_input_that_is_too_much_is_not_sent_and_the_job_must_end(self) -> None:
+        async with scene(max_jobs=2, max_input_bytes=LIMIT_BYTES) as here:
+            here.open("a", "b")
+            for job in ("a", "a", "b"):
+                here.pool.send(Append(job, HALF))
+            assert here.workers[0].sent[2:] == [Append("a", HALF), Append("b", HALF)]
+            ((job, error),) = here.observer.overflows
+            assert (job, error.code) == ("a", "rate_limited")
+
+    @pytest.mark.parametrize("slots", [0, 1])
+    async def test_what_waits_counts_in_a_slot_as_in_the_queue(self, slots: int) -> None:
+        async with scene(max_jobs=1, queue=1, max_input_bytes=LIMIT_BYTES) as here:
+            here.open(*["other"][slots:], "a")
+            here.pool.send(Append("a", HALF))
+            assert here.observer.overflows == []
+            here.pool.send(Append("a", HALF))
+            assert [job for job, _ in here.observer.overflows] == ["a"]
+
+    async def test_the_input_that_a_job_waited_with_still_counts_in_its_slot(self) -> None:
+        async with scene(max_jobs=1, queue=1, max_input_bytes=LIMIT_BYTES) as here:
+            here.open("other", "a")
+            here.pool.send(Append("a", HALF))
+            here.workers[0].report(JobEnded("other", COMPLETED))
+            here.pool.send(Append("a", HALF))
+            assert [job for job, _ in here.observer.overflows] == ["a"]
+
+    async def test_what_a_step_has_taken_makes_room(self) -> None:
+        async with scene(max_input_bytes=LIMIT_BYTES) as here:
+            here.open("a")
+            for _ in range(5):
+                here.pool.send(Append("a", HALF))
+                here.workers[0].report(JobTaken("a", 1, input_bytes(HALF)))
+            assert here.observer.overflows == []
+            assert len(here.workers[0].sent) == 6
+
+    async def test_the_first_input_counts_too(self) -> None:
+        async with scene(max_input_bytes=LIMIT_BYTES) as here:
+            here.pool.check_room(HALF)
+            here.pool.open(Open("a", HALF, input_ended=False))
+            here.pool.send(Append("a", HALF))
+            assert [job for job, _ in here.observer.overflows] == ["a"]
+
+    async def test_a_first_input_that_is_too_large_is_refused(self) -> None:
+        async with scene(max_input_bytes=LIMIT_BYTES) as here:
+            with pytest.raises(EngineError, match=r"limit of 65536") as refusal:
+                here.pool.check_room(AudioChunk(bytes(LIMIT_BYTES), 16_000))
+            assert refusal.value.code == "rate_limited"
+
+    async def test_news_of_a_job_that_has_ended_is_ignored(self) -> None:
+        async with scene() as here:
+            here.open("a")
+            here.workers[0].report(JobEnded("a", COMPLETED))
+            here.workers[0].report(JobTaken("a", 1, 0), JobEnded("a", COMPLETED))
+            assert here.observer.reports == [JobEnded("a", COMPLETED)]
 
 
 class TestSuspicion:

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from duologue.engines.input_size import INPUT_OVERHEAD_BYTES, input_bytes
+from duologue.engines.payloads import (
+    AudioChunk,
+    ChatMessage,
+    ChatRequest,
+    DecodeSpeech,
+    Payload,
+    SpeakText,
+    TextDelta,
+)
+
+
+@pytest.mark.parametrize(
+    ("payload", "contents"),
+    [
+        (AudioChunk(bytes(640), 16_000), 640),
+        (TextDelta("seven ch"), 8),
+        (SpeakText("a clause", 8), 8),
+        (DecodeSpeech("final", 0), 0),
+    ],
+)
+def test_an_input_counts_for_its_contents_and_a_little(payload: Payload, contents: int) -> None:
+    assert input_bytes(payload) == contents + INPUT_OVERHEAD_BYTES
+
+
+def test_a_prompt_counts_with_all_its_messages() -> None:
+    prompt = ChatRequest((ChatMessage("system", "be kind"), ChatMessage("user", "hi")), 10)
+    assert input_bytes(prompt) == 9 + 3 * INPUT_OVERHEAD_BYTES
