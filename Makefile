@@ -95,17 +95,17 @@ clean: ## Remove .venv and caches (the weights stay in their own cache)
 FIND_CHROMIUM := command -v chromium || command -v chromium-browser || command -v google-chrome || true
 
 .PHONY: browser
-browser: ## Install Chromium for the browser tests (Debian or Ubuntu, as root)
-	@if [ -n "$$($(FIND_CHROMIUM))" ]; then \
+browser: ## Install Chromium and Node for the browser tests (Debian or Ubuntu, as root)
+	@if [ -n "$$($(FIND_CHROMIUM))" ] && command -v node >/dev/null; then \
 		echo "Chromium: $$($(FIND_CHROMIUM))"; \
 	elif ! command -v apt-get >/dev/null; then \
-		echo "No Chromium here, and no apt-get: install Chromium with your system's packages." >&2; exit 1; \
+		echo "No Chromium or Node here, and no apt-get: install them with your system's packages." >&2; exit 1; \
 	elif [ "$$(id -u)" != 0 ]; then \
-		echo "No Chromium here. Install it with: sudo apt-get install --no-install-recommends chromium" >&2; exit 1; \
+		echo "No Chromium or Node here. Install them with: sudo apt-get install --no-install-recommends chromium nodejs" >&2; exit 1; \
 	else \
-		echo "== installing chromium (about 100 MB)"; \
+		echo "== installing chromium and nodejs (about 100 MB)"; \
 		apt-get update -qq; \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium nodejs; \
 	fi
 
 .PHONY: browser-if-possible
