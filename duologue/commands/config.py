@@ -9,6 +9,7 @@ from typing import Any
 from duologue.config import command
 from duologue.settings import Settings
 
+
 def register(subparsers: Any) -> None:
     """Add ``config`` to the commands."""
     command.register(subparsers, Settings)

@@ -13,10 +13,8 @@ import sys
 from typing import Any
 
 from duologue.app import running_app
-from duologue.commands.config import ALSO_KNOWN
 from duologue.commands.event_loop import run_async
 from duologue.config import add_options, load_from_args
-from duologue.engines.pools.replica import ReplicaChange
 from duologue.settings import Settings
 from duologue.telemetry import configure_logging
 
@@ -34,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: The settings cannot be used.
         EngineError: A model cannot be started.
     """
-    settings = load_from_args(Settings, args, os.environ, ALSO_KNOWN).settings
+    settings = load_from_args(Settings, args, os.environ).settings
     telemetry = settings.telemetry
     configure_logging(
         level=telemetry.log_level,
@@ -54,15 +52,15 @@ async def _serve(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
-    async with running_app(settings, progress=_show, stop_now=stop_now) as app:
+    names = ", ".join(model.name for model in settings.models)
+    _say(
+        f"starting {names}: each model says when it is loaded, then comes one line with the address"
+    )
+    async with running_app(settings, stop_now=stop_now) as app:
         _say(f"ready: {app.url}  (Ctrl-C stops)")
         await stop.wait()
         _say("stopping: calls may finish; Ctrl-C again ends them now")
     return 0
-
-
-def _show(change: ReplicaChange) -> None:
-    _say(f"  {change}")
 
 
 def _say(line: str) -> None:
