@@ -28,6 +28,8 @@ WITHOUT_TEST_OF_THEIR_OWN = {
     "engines/ports.py": "declarations only",
     "engines/runners/contract.py": "declarations only",
     "engines/schedulers/base.py": "declarations only",
+    "sessions/effects.py": "declarations only",
+    "sessions/inputs.py": "declarations only",
 }
 """Modules that need no mirror among the tests. Behaviour always does."""
 

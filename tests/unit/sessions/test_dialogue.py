@@ -2,124 +2,36 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 
 from duologue.core.errors import ClientError, LimitExceeded, PluginError, ProtocolError
-from duologue.core.ids import id_maker
 from duologue.duplex_plugins.contract import (
     BeginResponse,
     CancelStage,
     Capabilities,
-    ConversationChanged,
     EndResponse,
     Interrupted,
     ItemView,
-    PluginConfig,
-    PluginEffect,
     ResponseOutcome,
     ResponseRequested,
     SayAudio,
     SayText,
     StartStage,
-    Tick,
 )
-from duologue.engines.payloads import SpeechMark, TokenUsage
-from duologue.protocol.commands import ResponseParams
-from duologue.protocol.events import Event, ItemTruncated
+from duologue.engines.payloads import TokenUsage
 from duologue.protocol.items import (
     FunctionCallItem,
     InputAudio,
-    InputText,
     ItemReference,
     MessageItem,
 )
-from duologue.protocol.response_config import ResponseConfig, response_config
 from duologue.protocol.response_events import ResponseDone
-from duologue.protocol.session_config import SessionConfig
-from duologue.sessions.dialogue import CLIENT_CANCELLED, TURN_DETECTED, Dialogue
-from duologue.sessions.effects import CancelRequest, GrantCredit, SubmitRequest
-from duologue.sessions.history import History
+from duologue.sessions.effects import CancelRequest, GrantCredit
 from duologue.sessions.output_buffer import OutputLimits
-from duologue.sessions.plugin_host import PluginHost
-from duologue.sessions.response import Response
-from duologue.sessions.speaking import Pace, Speaking
-from duologue.sessions.streams import Owner, Streams
-from tests.fakes.plugin import FakePlugin
-
-RATE_HZ = 24000
-MS = RATE_HZ // 1000
-T = 100.0
-E = TypeVar("E", bound=Event)
-
-
-def pcm(ms: int) -> bytes:
-    return b"\x01\x00" * (ms * MS)
-
-
-def user(item_id: str, text: str = "hello") -> MessageItem:
-    return MessageItem(id=item_id, role="user", content=(InputText(text=text),))
-
-
-class Bench:
-    """A dialogue with a plugin that says what a test wants."""
-
-    def __init__(
-        self, capabilities: Capabilities | None = None, limits: OutputLimits | None = None
-    ) -> None:
-        new_id = id_maker(random.Random(0))
-        self.plugin = FakePlugin(capabilities, answers=False)
-        self.history = History(100)
-        self.streams = Streams("s")
-        self.speaking = Speaking(self.history, limits or OutputLimits(), Pace(), RATE_HZ, new_id)
-        self.dialogue = Dialogue(
-            PluginHost(self.plugin, PluginConfig(), self.streams),
-            self.speaking,
-            self.history,
-            self.streams,
-            new_id,
-            response_config(SessionConfig(instructions="own")),
-            max_out_of_band=2,
-        )
-        self.events: list[Event] = []
-
-    def config(self, **params: object) -> ResponseConfig:
-        return response_config(SessionConfig(), ResponseParams(**params))  # type: ignore[arg-type]
-
-    def request(self, **params: object) -> Response:
-        """Ask for an answer; returns it."""
-        self.dialogue.request(self.config(**params), T)
-        return self.speaking.all()[-1]
-
-    def say(self, *effects: PluginEffect, now: float = T) -> None:
-        self.plugin.then(*effects)
-        self.dialogue.tell(Tick(1), now)
-
-    def read(self, now: float = T) -> list[Event]:
-        """Take what may be sent now."""
-        self.speaking.let_pass(now)
-        events = self.speaking.pull(now, 1 << 30)
-        self.events += events
-        self.dialogue.settle(now)
-        return events
-
-    def of(self, kind: type[E]) -> list[E]:
-        self.read()
-        return [event for event in self.events if isinstance(event, kind)]
-
-    def speak(self, ms: int = 3000, text: str = "one two three") -> Response:
-        """Have the plugin say something, and the client read what it may."""
-        response = self.request()
-        self.say(
-            SayText(response.id, text),
-            SayAudio(response.id, pcm(ms), (SpeechMark(len(text), ms * MS),)),
-        )
-        self.read()
-        return response
-
+from duologue.sessions.streams import Owner
+from tests.unit.sessions.dialogue_bench import Bench, T, pcm, user
 
 # Requests
 
@@ -276,211 +188,6 @@ def test_of_an_answer_that_overflowed_before_it_was_sent_nothing_was_heard() -> 
     entry = bench.history.get(response.item_id)
     assert entry.interrupted
     assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "")]
-
-
-# Being stopped
-
-
-def test_an_interruption_cancels_the_answer_and_its_work_and_tells_what_was_heard() -> None:
-    bench = Bench()
-    response = bench.request()
-    bench.say(
-        StartStage(key="tts", pipeline="tts", response_id=response.id),
-        SayText(response.id, "one two three"),
-        SayAudio(response.id, pcm(3000), (SpeechMark(13, 3000 * MS),)),
-    )
-    bench.read()
-    bench.dialogue.interrupt(T + 2.0)
-    assert CancelRequest("s.1") in list(bench.streams.take_effects())
-    assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two")]
-    (done,) = bench.of(ResponseDone)
-    assert done.response.status_details.reason == TURN_DETECTED  # type: ignore[union-attr]
-    (cut,) = bench.of(ItemTruncated)
-    assert (cut.item_id, cut.audio_end_ms) == (response.item_id, 2000)
-    assert bench.events.index(done) < bench.events.index(cut)
-    assert bench.history.view()[0] == ItemView(
-        id=response.item_id, role="assistant", text="one two", interrupted=True
-    )
-
-
-def test_late_output_of_an_interrupted_answer_goes_nowhere() -> None:
-    bench = Bench()
-    response = bench.request()
-    bench.say(StartStage(key="tts", pipeline="tts", response_id=response.id))
-    (submitted,) = bench.streams.take_effects()
-    assert isinstance(submitted, SubmitRequest)
-    bench.dialogue.interrupt(T)
-    assert not bench.streams.epochs.is_current(submitted.request.fence)
-
-
-def test_an_answer_that_has_ended_but_still_plays_is_cut_too() -> None:
-    bench = Bench()
-    response = bench.speak()
-    bench.say(EndResponse(response.id))
-    bench.read()
-    bench.dialogue.interrupt(T + 2.0)
-    (cut,) = bench.of(ItemTruncated)
-    assert cut.audio_end_ms == 2000
-    assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two")]
-    assert len(bench.of(ResponseDone)) == 1
-
-
-def test_an_answer_that_was_heard_to_its_end_is_not_cut() -> None:
-    bench = Bench()
-    response = bench.speak(ms=1000)
-    bench.dialogue.interrupt(T + 5.0)
-    assert bench.of(ItemTruncated) == []
-    assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two three")]
-
-
-def test_a_deleted_item_is_not_cut() -> None:
-    bench = Bench()
-    response = bench.speak()
-    bench.history.delete(response.item_id)
-    bench.dialogue.interrupt(T + 1.0)
-    assert bench.of(ItemTruncated) == []
-    again = bench.speak()
-    bench.say(EndResponse(again.id))
-    bench.read()
-    bench.history.delete(again.item_id)
-    bench.dialogue.interrupt(T + 1.0)
-    assert bench.of(ItemTruncated) == []
-
-
-def test_where_nobody_speaks_there_is_nothing_to_interrupt() -> None:
-    bench = Bench()
-    bench.dialogue.interrupt(T)
-    assert bench.read() == []
-    assert bench.plugin.seen == []
-
-
-def test_a_cancel_by_the_client_leaves_the_cut_to_the_client() -> None:
-    bench = Bench()
-    response = bench.speak()
-    bench.dialogue.stop(response, "cancelled", CLIENT_CANCELLED, T + 2.0)
-    assert bench.of(ItemTruncated) == []
-    assert bench.history.view()[0].text == "one two"
-
-
-def test_a_written_answer_was_read_as_far_as_it_was_delivered() -> None:
-    bench = Bench()
-    response = bench.request(output_modalities=("text",))
-    bench.say(SayText(response.id, "one"))
-    bench.read()
-    bench.say(SayText(response.id, " two"))
-    bench.dialogue.stop(response, "cancelled", CLIENT_CANCELLED, T)
-    assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one")]
-    assert bench.history.view()[0].text == "one"
-
-
-def test_the_plugin_is_told_when_an_answer_that_is_over_was_heard_differently() -> None:
-    bench = Bench()
-    response = bench.speak()
-    entry = bench.history.get(response.item_id)
-    bench.dialogue.heard_changed(entry, T)
-    assert bench.plugin.of(Interrupted) == []
-    bench.say(EndResponse(response.id))
-    bench.read()
-    assert entry.spoken is not None
-    entry.spoken.cut_sample = 2000 * MS
-    bench.dialogue.heard_changed(entry, T)
-    assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two")]
-    bench.dialogue.heard_changed(bench.history.add(user("x")), T)
-    assert len(bench.plugin.of(Interrupted)) == 1
-
-
-# The conversation
-
-
-def test_a_plugin_that_prompts_from_text_knows_the_conversation_when_it_has_changed() -> None:
-    bench = Bench(Capabilities(reads_transcripts=True))
-    bench.dialogue.settle(T)
-    assert bench.plugin.of(ConversationChanged) == []
-    bench.history.add(user("a"))
-    bench.dialogue.settle(T)
-    bench.dialogue.settle(T)
-    (changed,) = bench.plugin.of(ConversationChanged)
-    assert changed.conversation == (ItemView(id="a", role="user", text="hello"),)
-
-
-def test_a_plugin_that_does_not_is_not_told() -> None:
-    bench = Bench()
-    bench.history.add(user("a"))
-    bench.dialogue.settle(T)
-    assert bench.plugin.seen == []
-
-
-def test_the_end_and_the_cut_of_an_answer_change_the_conversation() -> None:
-    bench = Bench(Capabilities(reads_transcripts=True))
-    response = bench.speak()
-    bench.dialogue.interrupt(T + 2.0)
-    bench.dialogue.settle(T)
-    texts = [[item.text for item in c.conversation] for c in bench.plugin.of(ConversationChanged)]
-    assert texts[-1] == ["one two"]
-    assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two")]
-
-
-# Silence
-
-
-def test_a_model_that_decides_by_itself_may_be_silent_as_long_as_it_likes() -> None:
-    bench = Bench(Capabilities(decides_turns=True))
-    bench.say(BeginResponse())
-    assert bench.dialogue.silent_since() is None
-
-
-def test_an_answer_from_which_nothing_comes_fails_in_the_end() -> None:
-    bench = Bench()
-    response = bench.request()
-    assert bench.dialogue.silent_since() == T
-    bench.dialogue.fail_silent(30.0, T + 29.9)
-    assert bench.speaking.all() == [response]
-    bench.dialogue.fail_silent(30.0, T + 30.0)
-    (done,) = bench.of(ResponseDone)
-    assert done.response.status_details.reason == "stage_timeout"  # type: ignore[union-attr]
-
-
-def test_an_answer_is_not_silent_while_some_of_it_still_waits() -> None:
-    bench = Bench()
-    response = bench.request()
-    bench.say(SayAudio(response.id, pcm(5000)), now=T + 10)
-    bench.read(T + 10)
-    assert bench.dialogue.silent_since() is None
-    bench.read(T + 13)
-    assert bench.dialogue.silent_since() == T + 10
-
-
-def test_the_silence_of_the_longest_silent_answer_counts() -> None:
-    bench = Bench()
-    bench.request()
-    assert bench.dialogue.silent_since() == T
-    bench.dialogue.request(bench.config(conversation="none"), T + 5)
-    bench.say(SayText(bench.speaking.all()[0].id, "x"), now=T + 8)
-    bench.read()
-    assert bench.dialogue.silent_since() == T + 5
-
-
-def test_only_answers_that_wait_for_lost_words_fail_with_them() -> None:
-    bench = Bench(Capabilities(reads_transcripts=True))
-    beside = bench.request(conversation="none", input=(user("", "x"),))
-    bench.history.add(MessageItem(id="a", role="user", content=(InputAudio(),)))
-    waiting = bench.request()
-    bench.dialogue.fail_waiting("b", "stage_failed", T)
-    assert bench.speaking.all() == [beside, waiting]
-    bench.dialogue.fail_waiting("a", "stage_failed", T)
-    assert bench.speaking.all() == [beside]
-
-
-def test_an_answer_to_words_that_are_lost_fails_without_asking_the_plugin() -> None:
-    bench = Bench(Capabilities(reads_transcripts=True))
-    bench.history.add(MessageItem(id="a", role="user", content=(InputAudio(),)))
-    bench.history.lose_user_transcript("a", "stage_failed")
-    bench.dialogue.request(bench.config(), T)
-    (done,) = bench.of(ResponseDone)
-    assert done.response.status == "failed"
-    assert bench.plugin.of(ResponseRequested) == []
-    bench.request(conversation="none", input=(user("", "x"),))
-    assert len(bench.plugin.of(ResponseRequested)) == 1
 
 
 # Credit

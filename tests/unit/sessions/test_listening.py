@@ -2,110 +2,32 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from duologue.core.errors import LimitExceeded, ProtocolError
-from duologue.core.ids import id_maker
+from duologue.core.errors import LimitExceeded
 from duologue.duplex_plugins.contract import TranscriptKind
 from duologue.engines.payloads import (
-    AudioChunk,
     DecodeSpeech,
     EndOfTurn,
     Transcript,
     VoiceActivity,
 )
-from duologue.protocol.audio_formats import PcmFormat, PcmuFormat
 from duologue.protocol.session_config import (
     SemanticVad,
     ServerVad,
-    SessionConfig,
     Transcription,
-    TurnDetection,
 )
-from duologue.sessions.effects import AppendInput, CancelRequest, Effect, SubmitRequest
+from duologue.sessions.effects import AppendInput, CancelRequest, SubmitRequest
 from duologue.sessions.floor import FloorState, SpeechBegan
 from duologue.sessions.listening import (
     DETECTOR_LAG_MS,
     KEPT_SILENCE_MS,
     REOPEN_AFTER_MS,
     SEMANTIC_POLICIES,
-    Listening,
 )
 from duologue.sessions.settings import ListeningSettings
-from duologue.sessions.streams import Owner, Streams
-
-RATE_HZ = 16000
-MS = RATE_HZ // 1000
-
-
-def config(
-    detection: TurnDetection | None = None, transcription: Transcription | None = None
-) -> SessionConfig:
-    return SessionConfig(
-        input_format=PcmFormat(rate=16000), turn_detection=detection, transcription=transcription
-    )
-
-
-class Bench:
-    """Somebody who listens, and the engine that it asks."""
-
-    def __init__(
-        self,
-        detection: TurnDetection | None = None,
-        *,
-        settings: ListeningSettings | None = None,
-        transcribe: bool = False,
-        retain: bool = True,
-    ) -> None:
-        self.streams = Streams("s")
-        self.pipelines: dict[str, str] = {}
-        self.listening = Listening(
-            settings or ListeningSettings(),
-            config(detection),
-            self.streams,
-            id_maker(random.Random(0)),
-            rate_hz=RATE_HZ,
-            capacity_ms=10_000,
-            retain=retain,
-            transcribe_always=transcribe,
-        )
-
-    def hear(self, ms: int) -> None:
-        self.listening.append(b"\x01\x00" * (ms * MS))
-
-    def judge_silence(self) -> None:
-        """Have the detector say that nobody speaks in what it has heard so far."""
-        self.listening.on_activity(VoiceActivity(0.0, self.listening.audio.next_sample))
-
-    def begin(self, start_ms: int, *, confirm: bool = True) -> None:
-        turn = self.listening.begin(start_ms * MS)
-        if confirm:
-            self.listening.confirm(turn)
-
-    def effects(self) -> list[Effect]:
-        return list(self.streams.take_effects())
-
-    def fed(self, pipeline: str) -> list[tuple[int, int]]:
-        """Audio that went to a pipeline's requests: milliseconds from and to."""
-        fed: list[AudioChunk] = []
-        for effect in self.effects():
-            match effect:
-                case SubmitRequest(request=request):
-                    self.pipelines[request.id] = request.pipeline
-                    if request.pipeline == pipeline and isinstance(request.first, AudioChunk):
-                        fed.append(request.first)
-                case AppendInput(request_id=request_id, payload=AudioChunk() as chunk):
-                    if self.pipelines[request_id] == pipeline:
-                        fed.append(chunk)
-        return [span(chunk) for chunk in fed]
-
-
-def span(chunk: AudioChunk) -> tuple[int, int]:
-    start = chunk.start_sample // MS
-    return start, start + len(chunk.pcm) // 2 // MS
-
+from duologue.sessions.streams import Owner
+from tests.unit.sessions.listening_bench import MS, Bench, config
 
 # Detection
 
@@ -377,132 +299,3 @@ def test_a_recogniser_that_is_lost_after_the_commit_leaves_the_turn_without_text
     utterance = bench.listening.commit_all()
     assert bench.listening.recogniser_ended(utterance.item_id)
     assert not bench.listening.recogniser_ended("unknown")
-
-
-# Commits
-
-
-def test_a_commit_by_hand_takes_everything() -> None:
-    bench = Bench()
-    bench.hear(600)
-    utterance = bench.listening.commit_all()
-    assert (utterance.start_sample, utterance.end_sample) == (0, 600 * MS)
-    assert bench.listening.audio.held_ms == 0
-
-
-@pytest.mark.parametrize("ms", [0, 99])
-def test_too_little_audio_is_no_utterance_and_stays(ms: int) -> None:
-    bench = Bench()
-    bench.hear(ms)
-    with pytest.raises(ProtocolError, match=f"holds {ms} ms of audio, a commit needs") as refusal:
-        bench.listening.commit_all()
-    assert refusal.value.code == "input_audio_buffer_commit_empty"
-    bench.hear(100 - ms)
-    assert bench.listening.commit_all().end_sample == 100 * MS
-
-
-def test_what_the_resampler_keeps_back_counts_as_audio() -> None:
-    bench = Bench()
-    bench.listening.audio.set_format(PcmuFormat())
-    bench.listening.append(b"\xff" * 800)
-    assert bench.listening.audio.held_ms < 100
-    bench.listening.commit_all()
-
-
-def test_a_commit_by_hand_in_mid_turn_ends_the_turn_that_the_detector_began() -> None:
-    bench = Bench(ServerVad())
-    bench.hear(1000)
-    bench.begin(400)
-    item_id = bench.listening.turn.item_id  # type: ignore[union-attr]
-    utterance = bench.listening.commit_all()
-    assert (utterance.item_id, utterance.start_sample) == (item_id, 400 * MS)
-    assert bench.listening.floor.state is FloorState.SILENT
-
-
-def test_the_silence_that_ended_a_turn_is_no_turn() -> None:
-    bench = Bench(ServerVad())
-    bench.hear(2000)
-    bench.begin(0)
-    bench.listening.commit(1500 * MS)
-    assert bench.listening.audio.held_ms == 500
-    with pytest.raises(ProtocolError, match="holds 0 ms"):
-        bench.listening.commit_all()
-    bench.hear(150)
-    utterance = bench.listening.commit_all()
-    assert (utterance.start_sample, utterance.end_sample) == (2000 * MS, 2150 * MS)
-
-
-def test_half_a_sample_ends_with_what_the_client_commits() -> None:
-    bench = Bench()
-    bench.hear(200)
-    bench.listening.append(b"\x07")
-    bench.listening.commit_all()
-    bench.hear(100)
-    assert bench.listening.audio.dropped_bytes == 1
-    assert set(bench.listening.audio.read(0).pcm) == {0, 1}
-
-
-def test_half_a_sample_survives_a_turn_that_the_detector_ends() -> None:
-    bench = Bench(ServerVad())
-    bench.hear(200)
-    bench.begin(0)
-    bench.listening.append(b"\x07")
-    bench.listening.commit(100 * MS)
-    bench.listening.append(b"\x00")
-    assert bench.listening.audio.read(200 * MS).pcm == b"\x07\x00"
-
-
-def test_a_turn_begins_no_earlier_than_what_is_still_there() -> None:
-    bench = Bench()
-    bench.hear(500)
-    bench.listening.audio.drop_before(300 * MS)
-    assert bench.listening.begin(100 * MS).start_sample == 300 * MS
-
-
-def test_a_model_that_decides_by_itself_has_nothing_to_commit() -> None:
-    bench = Bench(retain=False)
-    bench.hear(1000)
-    with pytest.raises(ProtocolError, match="holds 0 ms"):
-        bench.listening.commit_all()
-
-
-# Forgetting
-
-
-def test_clearing_forgets_audio_and_turn_and_recogniser() -> None:
-    bench = Bench(ServerVad(), transcribe=True)
-    bench.hear(1000)
-    bench.begin(0)
-    bench.effects()
-    bench.listening.append(b"\x07")
-    bench.listening.clear()
-    assert bench.listening.turn is None
-    assert bench.listening.audio.held_bytes == 0
-    assert any(isinstance(effect, CancelRequest) for effect in bench.effects())
-    bench.hear(100)
-    assert bench.listening.audio.next_sample == 1100 * MS
-
-
-def test_a_detector_that_lags_behind_cannot_bring_back_what_was_cleared() -> None:
-    bench = Bench(ServerVad())
-    bench.hear(1000)
-    bench.listening.clear()
-    heard = [bench.listening.on_activity(VoiceActivity(0.9, w * 512)) for w in range(20, 31)]
-    assert heard == [()] * 11
-
-
-def test_a_turn_that_was_none_is_forgotten_and_its_audio_stays() -> None:
-    bench = Bench(ServerVad())
-    bench.hear(1000)
-    bench.begin(400, confirm=False)
-    bench.listening.abandon()
-    assert bench.listening.turn is None
-    assert bench.listening.audio.held_ms == 1000
-
-
-def test_where_there_is_no_turn_there_is_nothing_to_pause_or_resume() -> None:
-    bench = Bench(transcribe=True)
-    bench.listening.pause(100)
-    bench.listening.resume()
-    bench.listening.abandon()
-    assert bench.effects() == []
