@@ -145,7 +145,7 @@ def test_a_plugin_that_prompts_from_text_knows_the_conversation_when_it_has_chan
     assert bench.plugin.of(ConversationChanged) == []
     bench.history.add(user("a"))
     bench.dialogue.settle(T)
-    bench.dialogue.settle(T)
+    bench.dialogue.tell_conversation(T)
     (changed,) = bench.plugin.of(ConversationChanged)
     assert changed.conversation == (ItemView(id="a", role="user", text="hello"),)
 

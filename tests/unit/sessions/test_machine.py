@@ -26,6 +26,7 @@ from duologue.engines.ports import Ended, Outcome, Output
 from duologue.protocol.commands import (
     AppendAudio,
     CancelResponse,
+    ClearAudio,
     ClearOutputAudio,
     Command,
     CommitAudio,
@@ -39,6 +40,7 @@ from duologue.protocol.commands import (
 )
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import (
+    AudioCleared,
     AudioCommitted,
     ErrorBody,
     ErrorEvent,
@@ -51,7 +53,7 @@ from duologue.protocol.events import (
     SessionUpdated,
 )
 from duologue.protocol.items import InputText, MessageItem
-from duologue.protocol.response_events import ResponseCreated, ResponseDone
+from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
 from duologue.protocol.session_config import SessionConfig
 from duologue.protocol.session_patch import AudioOutputPatch, AudioPatch, SessionPatch
 from duologue.sessions.effects import CancelRequest, Effect, EndSession, SubmitRequest
@@ -180,6 +182,7 @@ def test_each_command_of_the_conversation_is_answered() -> None:
 def test_audio_is_committed_and_answered() -> None:
     bench = Bench()
     bench.read()
+    assert bench.apply(SPEECH, ClearAudio()) == [AudioCleared()]
     events = bench.apply(SPEECH, CommitAudio(), CreateResponse())
     assert isinstance(events[0], AudioCommitted)
     assert isinstance(events[-1], ResponseCreated)
@@ -379,6 +382,15 @@ def test_the_frame_clock_ticks_at_its_interval_and_catches_up() -> None:
     bench.pass_time(T + 0.08)
     bench.pass_time(T + 0.32)
     assert bench.plugin.of(Tick) == [Tick(1), Tick(2), Tick(3), Tick(4)]
+
+
+def test_speech_that_waits_for_playback_is_due_when_its_time_comes() -> None:
+    bench = Bench(settings=SessionSettings(send_lead_ms=1000))
+    bench.apply(CreateResponse())
+    bench.apply(bench.output(AudioChunk(b"\x00\x00" * 48_000, 24000)))
+    assert bench.machine.next_deadline() == pytest.approx(T + 0.2)
+    (delta,) = bench.pass_time(T + 0.2)
+    assert isinstance(delta, AudioDelta)
 
 
 def test_a_client_that_takes_nothing_is_due_at_the_stall_limit() -> None:
