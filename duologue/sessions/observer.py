@@ -22,6 +22,10 @@ STALE_AT_SESSION = "session"
 
 TURN_DETECTED = "turn_detected"
 
+AUDIO_NOTE_S = 1.0
+"""Audio is noted so often, with its size since the last note: each message would cost as much as
+handling it, and fill the recorder with nothing else."""
+
 AudioClock = Callable[[], int]
 """Milliseconds of the person's audio that have come in so far."""
 
@@ -67,6 +71,8 @@ class SessionObserver:
                 capacity=observation.recorded_entries,
                 now=observation.clock.now(),
             )
+        self._heard_bytes = self._said_bytes = 0
+        self._heard_noted_at = self._said_noted_at = float("-inf")
         self._speech_began_at: float | None = None
         self._speech_ended_at: float | None = None
         self._audio_sent_at = 0.0
@@ -80,7 +86,10 @@ class SessionObserver:
         if recorder is None:
             return
         if isinstance(item, AppendAudio):
-            recorder.record(AppendAudio, now, len(item.audio))
+            self._heard_bytes += len(item.audio)
+            if now >= self._heard_noted_at + AUDIO_NOTE_S:
+                recorder.record(AppendAudio, now, self._heard_bytes)
+                self._heard_noted_at, self._heard_bytes = now, 0
         elif isinstance(item, Output):
             payload = item.payload
             size = len(payload.pcm) if isinstance(payload, AudioChunk) else 0
@@ -143,8 +152,10 @@ class SessionObserver:
         self._log.info("session_closed", reason=reason)
 
     def _audio_delivered(self, event: AudioDelta, now: float) -> None:
-        if self._recorder is not None:
-            self._recorder.record(AudioDelta, now, len(event.delta))
+        self._said_bytes += len(event.delta)
+        if self._recorder is not None and now >= self._said_noted_at + AUDIO_NOTE_S:
+            self._recorder.record(AudioDelta, now, self._said_bytes)
+            self._said_noted_at, self._said_bytes = now, 0
         self._audio_sent_at = now
         if self._awaiting_audio:
             self._awaiting_audio = False
