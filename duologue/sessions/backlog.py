@@ -28,9 +28,8 @@ class Backlog:
         self._next: SessionInput | None = None
         self._long: AppendAudio | None = None
         self._offset = 0
-
-    def __bool__(self) -> bool:
-        return self._long is not None or self._next is not None or bool(self._items)
+        self.empty = True
+        """Nothing waits. An attribute, since it is looked at several times for every message."""
 
     def put(self, item: SessionInput) -> None:
         """Add an input.
@@ -39,11 +38,15 @@ class Backlog:
             MailboxFull: Too many wait; nothing changed.
         """
         self._items.put(item)
+        self.empty = False
 
     def take(self) -> SessionInput | None:
         """Remove and return the next whole input; a long append is returned whole, once."""
         item, self._next = self._next, None
-        return item if item is not None else self._items.take()
+        if item is None:
+            item = self._items.take()
+        self._note()
+        return item
 
     def take_short(self) -> SessionInput | None:
         """Remove and return the next input, unless it is, or waits behind, a long append."""
@@ -52,6 +55,7 @@ class Backlog:
         item = self.take()
         if item is not None and is_long(item):
             self._next = item
+            self.empty = False
             return None
         return item
 
@@ -59,6 +63,7 @@ class Backlog:
         """Let ``take_slice`` return this append piece by piece, before anything else."""
         self._long = append
         self._offset = 0
+        self.empty = False
 
     def take_slice(self) -> AppendAudio | None:
         """Remove and return the next slice of the long append that is being taken in."""
@@ -69,4 +74,8 @@ class Backlog:
         self._offset += len(piece)
         if self._offset >= len(append.audio):
             self._long = None
+            self._note()
         return AppendAudio(audio=piece, event_id=append.event_id)
+
+    def _note(self) -> None:
+        self.empty = self._long is None and self._next is None and not self._items

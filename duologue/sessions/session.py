@@ -155,14 +155,14 @@ class Session:
         self._timer_at = math.inf
         self._enter_with(self.machine.on_timer)
         for _ in range(SLICES_PER_TICK):
-            if not self._backlog or self._closed:
+            if self._backlog.empty or self._closed:
                 break
             self._work_off()
 
     # The single writer
 
     def _take_in(self, item: Command | Rejected) -> None:
-        if self._busy or self._backlog or is_long(item):
+        if self._busy or not self._backlog.empty or is_long(item):
             try:
                 self._backlog.put(item)
             except MailboxFull:
@@ -201,6 +201,8 @@ class Session:
 
     def _drain(self) -> None:
         """Apply what came in meanwhile, first what the engine said, then what the client did."""
+        if self._backlog.empty and not self._mailbox:
+            return
         while (item := self._mailbox.take() or self._backlog.take_short()) is not None:
             self._step(item)
 
@@ -226,7 +228,7 @@ class Session:
         if self._closed:
             return
         # A later deadline waits until the earlier one has fired: most move on with every frame.
-        deadline = self._now() if self._backlog else self.machine.next_deadline()
+        deadline = self.machine.next_deadline() if self._backlog.empty else self._now()
         if deadline < self._timer_at:
             self._timer_at = deadline
             self._wheel.set(self, deadline)

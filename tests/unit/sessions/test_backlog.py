@@ -34,7 +34,7 @@ def test_more_than_there_is_room_for_is_refused() -> None:
     with pytest.raises(MailboxFull):
         backlog.put(COMMIT)
     assert backlog.take() == COMMIT
-    assert not backlog
+    assert backlog.empty
 
 
 def test_a_long_append_is_taken_slice_by_slice_and_keeps_its_name() -> None:
@@ -46,7 +46,7 @@ def test_a_long_append_is_taken_slice_by_slice_and_keeps_its_name() -> None:
     assert [len(piece.audio) for piece in pieces] == [SLICE_BYTES, SLICE_BYTES, 29_000]
     assert b"".join(piece.audio for piece in pieces) == LONG.audio
     assert {piece.event_id for piece in pieces} == {"long"}
-    assert not backlog
+    assert backlog.empty
 
 
 def test_what_follows_a_long_append_waits_behind_it() -> None:
