@@ -25,7 +25,6 @@ from report import Report, Row
 
 from duologue.core.clock import SystemClock
 from duologue.core.fence import INPUT_LANE, Fence
-from duologue.engines.executors.base import ExecutorKind
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import AudioChunk, Payload, VoiceActivity
 from duologue.engines.pipeline import Pipeline, StageSpec
@@ -124,7 +123,7 @@ async def measure(style: str, count: int, phases: int, seconds: float) -> dict[s
     stage = StageSpec(
         name="vad",
         runner="energy_vad",
-        executor=ExecutorKind(style),
+        executor=style,
         max_jobs=count,
         settings={"window_ms": 40},
     )

@@ -22,7 +22,7 @@ from duologue.core.ids import id_maker
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.registry import make_plugin
 from duologue.engines.orchestrator.engine import Engine
-from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines
+from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines, stage_keys
 from duologue.engines.pools.fleet import Progress
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
@@ -194,14 +194,9 @@ def _flight_keeper(
 
 
 def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
-    stages = tuple(
-        pipeline.stage_key(index)
-        for pipeline in pipelines.values()
-        for index in range(len(pipeline.stages))
-    )
     return LabelSets(
         plugins=tuple(model.name for model in settings.models),
-        stages=(*stages, STALE_AT_SESSION),
+        stages=(*stage_keys(pipelines.values()), STALE_AT_SESSION),
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
     )

@@ -123,13 +123,6 @@ class SpeechMark(_Payload, frozen=True):
     exact: bool = True
 
 
-class Failure(_Payload, frozen=True):
-    """A stage cannot do what was asked; ends the request. For people and logs, not for clients."""
-
-    code: str
-    message: str
-
-
 Payload = (
     AudioChunk
     | VoiceActivity
@@ -141,6 +134,5 @@ Payload = (
     | TokenUsage
     | SpeakText
     | SpeechMark
-    | Failure
 )
 """``ChatMessage`` is no member: it only occurs inside a ``ChatRequest``."""

@@ -15,7 +15,7 @@ import yaml
 
 from duologue.core.errors import ConfigError
 from duologue.engines.edges import EDGES
-from duologue.engines.executors.base import ExecutorKind
+from duologue.engines.executors import EXECUTORS
 from duologue.engines.framing import MAX_FRAME_BYTES
 from duologue.engines.ports import WorkClass
 from duologue.engines.runners.registry import RunnerRegistry
@@ -36,13 +36,14 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     Args:
         name: Unique in its pipeline.
         runner: A name of the runner registry.
-        executor: Where its workers run.
+        executor: Where its workers run: a name of ``executors.EXECUTORS``.
         replicas: How many workers.
         max_jobs: How many requests one worker holds at a time: its slots.
         queue: How many requests may wait for a slot.
         max_input_bytes: How much input of one request may wait for a step; one that is sent more
             fails. Each input counts a little more than it holds (see ``input_size``).
-        work_class: What lateness costs. A stage serves one class, so classes never share slots.
+        work_class: What lateness costs. Slots and workers belong to stages, so two classes over one
+            model are two stages, which cannot starve each other.
         scheduler: A name of ``schedulers.SCHEDULERS``.
         env: Environment of the workers, set before they import anything.
         interpreter: The Python that runs the workers, where a model needs its own packages.
@@ -54,7 +55,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     name: Name
     runner: str
-    executor: ExecutorKind = ExecutorKind.PROCESS
+    executor: str = "process"
     replicas: Count = 1
     max_jobs: Count = 1
     queue: QueueLength = 16
@@ -83,11 +84,6 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def stage_keys(pipelines: Iterable[Pipeline]) -> tuple[str, ...]:
     """Name all stages: the closed set of a metric's label."""
     return tuple(each.stage_key(n) for each in pipelines for n in range(len(each.stages)))
-
-
-def built_in_pipeline_files() -> list[Path]:
-    """The files of all pipelines that ship with Duologue."""
-    return sorted(BUILT_IN_FOLDER.glob("*.yaml"))
 
 
 def load_pipelines(
@@ -120,6 +116,7 @@ def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
             raise ConfigError(f"{where} exists twice; give one another name")
         seen.add(stage.name)
         _check_name(where, "runner", stage.runner, runners.names())
+        _check_name(where, "executor", stage.executor, EXECUTORS)
         _check_name(where, "scheduler", stage.scheduler, SCHEDULERS)
         _check_name(where, "edge", stage.edge, EDGES)
 

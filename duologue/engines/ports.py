@@ -16,7 +16,7 @@ from duologue.engines.payloads import Payload
 
 
 class WorkClass(Enum):
-    """What lateness costs. Each class has slots of its own, so that one cannot starve another."""
+    """What lateness costs at a stage. Slots and workers belong to stages, never to several."""
 
     REALTIME = "realtime"
     """A deadline for every frame."""
@@ -25,7 +25,7 @@ class WorkClass(Enum):
     """The first output matters."""
 
     BATCH = "batch"
-    """Throughput matters: images, video."""
+    """Throughput matters: images, video. Worker processes yield the cores to all others."""
 
 
 class Outcome(Enum):
@@ -117,13 +117,17 @@ class EnginePort(Protocol):
         """Accept a request; its events go to ``subscriber``, ending with one ``Ended``.
 
         Raises:
-            CapacityError: All slots of its class are taken and so is the queue.
-            EngineError: No such pipeline, or no replica of a stage is alive.
+            CapacityError: All slots of a stage are taken and so is its queue.
+            EngineError: No such pipeline, no replica of a stage is alive, the id is in use, or the
+                first input is larger than all that may wait for a request.
         """
         ...
 
     def append(self, request_id: str, payload: Payload) -> None:
-        """Add input to a stream. After its ``Ended`` this does nothing: news may be on its way."""
+        """Add input to a stream. After its ``Ended`` this does nothing: news may be on its way.
+
+        A request that has more waiting than its stage allows fails with the code ``rate_limited``.
+        """
         ...
 
     def finish_input(self, request_id: str) -> None:

@@ -32,7 +32,7 @@ from duologue.engines.messages import (
     Stop,
     ToWorker,
 )
-from duologue.engines.payloads import Failure, Payload
+from duologue.engines.payloads import Payload
 from duologue.engines.ports import Outcome
 from duologue.engines.runners.contract import Job, Runner, Step
 from duologue.engines.runners.registry import Built, Wake
@@ -121,7 +121,6 @@ class StageWorker:
         self._waiting: dict[str, _Record] = {}
         self._outgoing: list[FromWorker] = []
         self._stopping = False
-        self.outputs_dropped = 0
 
     def receive(self, messages: Iterable[ToWorker]) -> None:
         """Take messages, in order. A cancel takes effect at once, in the midst of a step."""
@@ -249,13 +248,9 @@ class StageWorker:
     def _take_result(self, record: _Record, step: Step, runner: Runner) -> None:
         job = record.job
         if job.cancelled:
-            self.outputs_dropped += len(step.outputs)
             self._end(record, runner, Outcome.CANCELLED)
             return
         for payload in step.outputs:
-            if isinstance(payload, Failure):
-                self._end(record, runner, Outcome.FAILED, payload.code, payload.message)
-                return
             self._outgoing.append(JobOutput(job.id, payload))
             if job.credit is not None:
                 job.credit -= cost(payload)

@@ -78,16 +78,28 @@ class Metrics:
         )
         self.stage_queue = self._durations(
             "duologue_stage_queue_seconds",
-            "From a request's submission to its first step.",
+            "From a request's submission until it has a slot of the stage.",
             "stage",
             labels.stages,
         )
         self.stage_step = self._durations(
             "duologue_stage_step_seconds", "One step of a stage.", "stage", labels.stages
         )
-        self.frame_deadline_missed = self._counters(
-            "duologue_frame_deadline_missed_total",
-            "Frames that came too late.",
+        self.stage_refused = self._counters(
+            "duologue_stage_refused_total",
+            "Requests refused because all slots of the stage and its queue were taken.",
+            "stage",
+            labels.stages,
+        )
+        self.stage_failed = self._counters(
+            "duologue_stage_failed_total",
+            "Requests that failed at the stage.",
+            "stage",
+            labels.stages,
+        )
+        self.worker_lost = self._counters(
+            "duologue_worker_lost_total",
+            "Workers that died, hung or could not be started.",
             "stage",
             labels.stages,
         )

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from duologue.core.errors import CapacityError, DuologueError, EngineError
 from duologue.core.fence import Fence
 from duologue.engines.credit import cost
-from duologue.engines.payloads import Failure, Payload
+from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, Outcome, Output, Request, Subscriber
 
-Answer = Callable[[Payload], Sequence[Payload]]
-"""What a pipeline gives for one input. A ``Failure`` among it fails the request."""
+Answer = Callable[[Payload], Sequence[Payload | EngineError]]
+"""What a pipeline gives for one input. An error among it fails the request."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class FakeRequest:
     input_ended: bool = False
     cancelled: bool = False
     credit: int | None = None
-    waiting: deque[Payload] = field(default_factory=deque)
+    waiting: deque[Payload | EngineError] = field(default_factory=deque)
     delivered: list[Payload] = field(default_factory=list)
 
 
@@ -137,15 +137,6 @@ class FakeEngine:
         fake.delivered.append(payload)
         fake.subscriber.on_engine_event(Output(request_id, fake.request.fence, payload))
 
-    def repeat(self, request_id: str) -> None:
-        """Give the latest output again."""
-        fake = self.running.get(request_id) or self._ended[request_id]
-        self.output(request_id, fake.delivered[-1])
-
-    def output_out_of_order(self, request_id: str) -> None:
-        """Give the last of the scripted outputs that wait, before the others."""
-        self.output(request_id, self.running[request_id].waiting.pop())
-
     def complete(self, request_id: str) -> None:
         """End a request well."""
         self._end(request_id, Outcome.COMPLETED)
@@ -196,7 +187,7 @@ class FakeEngine:
             if fake.credit is not None and fake.credit <= 0:
                 return False
             payload = fake.waiting.popleft()
-            if isinstance(payload, Failure):
+            if isinstance(payload, EngineError):
                 self.fail(request_id, payload.code, payload.message)
                 return True
             if fake.credit is not None:

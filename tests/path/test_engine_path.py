@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from duologue.core.fence import Fence, Lane
-from duologue.engines.executors.base import ExecutorKind
+from duologue.engines.executors import EXECUTORS
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import (
     AudioChunk,
@@ -23,9 +23,9 @@ from duologue.engines.payloads import (
     VoiceActivity,
 )
 from duologue.engines.pipeline import (
+    BUILT_IN_FOLDER,
     Pipeline,
     StageSpec,
-    built_in_pipeline_files,
     load_pipelines,
     stage_keys,
 )
@@ -49,13 +49,13 @@ async def ended(listener: Listener) -> None:
 @pytest.fixture
 def scripted() -> Pipeline:
     """The pipeline that ships."""
-    files = [path for path in built_in_pipeline_files() if path.stem == "scripted"]
+    files = [BUILT_IN_FOLDER / "scripted.yaml"]
     return load_pipelines(files)["scripted"]
 
 
-@pytest.mark.parametrize("kind", ExecutorKind)
+@pytest.mark.parametrize("kind", sorted(EXECUTORS))
 async def test_a_question_becomes_words_and_words_become_speech_with_marks(
-    kind: ExecutorKind, scripted: Pipeline
+    kind: str, scripted: Pipeline
 ) -> None:
     stages = tuple(msgspec.structs.replace(stage, executor=kind) for stage in scripted.stages)
     pipelines = {"scripted": Pipeline(name="scripted", stages=stages)}
@@ -91,10 +91,8 @@ async def test_a_question_becomes_words_and_words_become_speech_with_marks(
 
 async def test_without_credit_the_first_stage_waits_for_the_last() -> None:
     """What a listener does not take is not made: not far beyond the credit, at either stage."""
-    words = StageSpec(
-        name="words", runner="script", executor=ExecutorKind.INLINE, credit=2, edge="text_only"
-    )
-    tones = StageSpec(name="tones", runner="tone", executor=ExecutorKind.INLINE)
+    words = StageSpec(name="words", runner="script", executor="inline", credit=2, edge="text_only")
+    tones = StageSpec(name="tones", runner="tone", executor="inline")
     pipeline = Pipeline(name="speech", stages=(words, tones))
     metrics = Metrics(LabelSets(stages=stage_keys([pipeline])))
     engine = Engine({"speech": pipeline}, EngineSettings(), metrics)
@@ -121,7 +119,7 @@ async def test_microphone_audio_comes_back_as_voice_activity_at_its_place() -> N
     stage = StageSpec(
         name="vad",
         runner="energy_vad",
-        executor=ExecutorKind.PROCESS,
+        executor="process",
         max_jobs=8,
         settings={"window_ms": 40},
     )

@@ -1,29 +1,18 @@
 """Where a worker runs: the seam between the pools and threads, processes or a cluster.
 
-A new executor is one file here that passes the contract suite. This module must not know what a
-worker runs.
+A new executor is one file here that passes the contract suite, and one line in ``EXECUTORS``. This
+module must not know what a worker runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol
 
 from duologue.core.errors import ReplicaLost
 from duologue.engines.messages import Report, ToWorker, WorkerSpec
 
 REPLICA_LOST = ReplicaLost.default_code
-
-
-class ExecutorKind(Enum):
-    """The executors, by their name in a pipeline."""
-
-    INLINE = "inline"
-    """A thread of this process: tests, and code that is tiny or leaves the interpreter."""
-
-    PROCESS = "process"
-    """A process of its own: it may crash, be killed, and compute in Python, all alone."""
 
 
 @dataclass(frozen=True, slots=True)

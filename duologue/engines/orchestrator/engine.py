@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from duologue.core.clock import Clock, SystemClock
-from duologue.core.errors import EngineError
+from duologue.core.errors import CapacityError, EngineError
 from duologue.core.fence import Fence
 from duologue.engines.edges import EDGES, Edge
-from duologue.engines.executors.base import Executor, ExecutorKind
-from duologue.engines.executors.inline import InlineExecutor
-from duologue.engines.executors.process import ProcessExecutor
+from duologue.engines.executors import EXECUTORS
+from duologue.engines.executors.base import Executor
 from duologue.engines.messages import JobEnded, JobOutput, JobReport, JobTaken, Open
 from duologue.engines.orchestrator.request_table import (
     DUPLICATE_REQUEST,
@@ -25,15 +24,14 @@ from duologue.engines.orchestrator.request_table import (
     Effect,
     KillWorker,
     RequestTable,
-    TableCounts,
     ToStage,
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import Pipeline
 from duologue.engines.pools.fleet import Fleet, Progress
-from duologue.engines.pools.replica import ReplicaChange
+from duologue.engines.pools.replica import ReplicaChange, ReplicaState
 from duologue.engines.pools.stage_pool import StagePool, StageStats
-from duologue.engines.ports import Ended, EngineEvent, Request, Subscriber
+from duologue.engines.ports import Ended, EngineEvent, Outcome, Request, Subscriber
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
 
@@ -50,7 +48,6 @@ class EngineStats:
 
     requests: int
     stages: Sequence[StageStats]
-    counts: TableCounts
 
 
 class Engine:
@@ -58,8 +55,7 @@ class Engine:
 
     Args:
         pipelines: By name, as ``load_pipelines`` returns them.
-        worker_env: Environment of all worker processes, as the folder of the weights.
-        executors: In place of the usual ones, by kind.
+        executors: Further ones, or in place of the usual ones, by name.
         edges: Edge functions by name.
 
     Concurrency:
@@ -73,18 +69,13 @@ class Engine:
         metrics: Metrics | None = None,
         clock: Clock | None = None,
         *,
-        worker_env: Mapping[str, str] | None = None,
-        executors: Mapping[ExecutorKind, Executor] | None = None,
+        executors: Mapping[str, Executor] | None = None,
         edges: Mapping[str, Edge] = EDGES,
     ) -> None:
         self._pipelines = dict(pipelines)
         self._metrics = metrics or Metrics(LabelSets())
         self._clock = clock or SystemClock()
-        available: dict[ExecutorKind, Executor] = {
-            ExecutorKind.INLINE: InlineExecutor(),
-            ExecutorKind.PROCESS: ProcessExecutor(worker_env),
-            **(executors or {}),
-        }
+        available = {name: make() for name, make in EXECUTORS.items()} | dict(executors or {})
         self._pools = {
             pipeline.stage_key(index): StagePool(
                 pipeline.stage_key(index),
@@ -102,16 +93,13 @@ class Engine:
         self._table = RequestTable(settings.cancel_grace_s, edges)
         self._subscribers: dict[str, Subscriber] = {}
         self._accepting = False
+        # A timer of its own rather than a place in the wheel: one for all requests, set when a
+        # deadline or a grace begins, and most of the time none.
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at: float | None = None
         # Ends that a caller's own call brings about reach it after that call has returned.
         self._in_call = False
         self._ends: dict[str, Ended] = {}
-
-    @property
-    def ready(self) -> bool:
-        """Every worker is warm."""
-        return self._fleet.ready
 
     async def start(self, progress: Progress | None = None) -> None:
         """Start all workers and wait until they are warm.
@@ -160,8 +148,7 @@ class Engine:
                 f"the end of the request {request.id} is on its way", code=DUPLICATE_REQUEST
             )
         for index in range(len(pipeline.stages)):
-            first = request.first if index == 0 else None
-            self._pools[pipeline.stage_key(index)].check_room(first)
+            self._check_room(pipeline.stage_key(index), request.first if index == 0 else None)
         effects = self._table.submit(request, pipeline)
         self._subscribers[request.id] = subscriber
         self._call(effects)
@@ -198,7 +185,7 @@ class Engine:
     def stats(self) -> EngineStats:
         """Take a look."""
         stages = [pool.stats() for pool in self._pools.values()]
-        return EngineStats(len(self._table), stages, self._table.counts)
+        return EngineStats(len(self._table), stages)
 
     def on_job_report(self, stage: str, report: JobReport) -> None:
         """A pool has news of a job."""
@@ -212,12 +199,15 @@ class Engine:
             case JobTaken(job=job, count=count):
                 self._perform(self._table.on_taken(stage, job, count))
             case JobEnded(job=job, outcome=outcome, code=code, message=text):
+                if outcome is Outcome.FAILED:
+                    self._metrics.stage_failed[stage].inc()
                 now = self._clock.now()
                 self._perform(self._table.on_ended(stage, job, outcome, code, text, now))
                 self._set_timer()
 
     def on_overflow(self, stage: str, job: str, error: EngineError) -> None:
         """A job was sent more than may wait for it."""
+        self._metrics.stage_failed[stage].inc()
         text = f"stage {stage}: {error.message}"
         told = EngineError(text, code=error.code)
         self._perform(self._table.fail(job, told, self._clock.now()))
@@ -231,9 +221,18 @@ class Engine:
         """A job got a slot."""
         self._metrics.stage_queue[stage].observe(waited_s)
 
-    def on_replica_change(self, change: ReplicaChange) -> None:
+    def on_replica_change(self, stage: str, change: ReplicaChange) -> None:
         """A worker is warm, or was lost."""
+        if change.loss is not None and change.state is not ReplicaState.STOPPED:
+            self._metrics.worker_lost[stage].inc()
         self._fleet.on_change(change)
+
+    def _check_room(self, stage: str, first: Payload | None) -> None:
+        try:
+            self._pools[stage].check_room(first)
+        except CapacityError:
+            self._metrics.stage_refused[stage].inc()
+            raise
 
     def _call(self, effects: Sequence[Effect]) -> None:
         self._in_call = True

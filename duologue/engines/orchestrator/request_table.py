@@ -57,8 +57,11 @@ class Drop(_Effect, frozen=True):
 
 
 Effect = ToStage | Deliver | KillWorker | Drop
-"""A list of effects holds at most one ``Deliver``, at its end: what its subscriber does to the
-table in return therefore finds nothing left to be done."""
+"""What the table asks of the engine.
+
+A list of effects holds at most one ``Deliver``, at its end: what its subscriber does to the table
+in return therefore finds nothing left to be done.
+"""
 
 
 @dataclass(slots=True)
@@ -99,21 +102,6 @@ class _Entry:
     told: bool = False
 
 
-@dataclass(slots=True)
-class TableCounts:
-    """What should rarely happen.
-
-    Args:
-        unmatched_cancels: Cancels of a request that is not there, or has ended.
-        unmatched_inputs: Appends and finishes of such a request, or after its input was finished.
-        late_outputs: Outputs of a request that was cancelled, or had failed.
-    """
-
-    unmatched_cancels: int = 0
-    unmatched_inputs: int = 0
-    late_outputs: int = 0
-
-
 class RequestTable:
     """All requests that have not ended at every stage.
 
@@ -128,7 +116,6 @@ class RequestTable:
         self._entries: dict[str, _Entry] = {}
         # May hold times of entries that have another one by now, or are gone: skipped when popped.
         self._due: list[tuple[float, str]] = []
-        self.counts = TableCounts()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -204,10 +191,7 @@ class RequestTable:
     def cancel(self, request_id: str, now: float) -> Sequence[Effect]:
         """Cancel every stage; ``Ended`` follows when all have acknowledged."""
         entry = self._entries.get(request_id)
-        if entry is None or entry.told:
-            self.counts.unmatched_cancels += 1
-            return ()
-        if entry.verdict is not None:
+        if entry is None or entry.verdict is not None:
             return ()
         return self._decide(entry, Outcome.CANCELLED, now)
 
@@ -215,7 +199,6 @@ class RequestTable:
         """A stage produced something: it is an output, or input of the next stage."""
         entry = self._entries.get(request_id)
         if entry is None or entry.verdict is not None:
-            self.counts.late_outputs += 1
             return (Drop(stage),)
         index = entry.stages.index(stage)
         if index == len(entry.hops):
@@ -299,10 +282,9 @@ class RequestTable:
 
     def _open_for_input(self, request_id: str) -> _Entry | None:
         entry = self._entries.get(request_id)
-        if entry is None or not entry.input_open:
-            self.counts.unmatched_inputs += 1
+        if entry is None or not entry.input_open or entry.verdict is not None:
             return None
-        return entry if entry.verdict is None else None
+        return entry
 
     def _decide(
         self, entry: _Entry, outcome: Outcome, now: float, code: str = "", message: str = ""

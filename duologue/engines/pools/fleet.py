@@ -34,13 +34,6 @@ class Fleet:
         self._started: asyncio.Future[None] | None = None
         self._progress: Progress | None = None
 
-    @property
-    def ready(self) -> bool:
-        """Every worker is warm."""
-        if self._keeper is None:
-            return False
-        return all(each.state is ReplicaState.READY for each in self._replicas)
-
     async def start(self, progress: Progress | None) -> None:
         """Start all workers and wait until they are warm.
 
@@ -89,7 +82,7 @@ class Fleet:
             loss = change.loss
             text = f"the worker {change.name} died: {loss.reason}"
             started.set_exception(EngineError(text, code=loss.code))
-        elif self.ready:
+        elif all(each.state is ReplicaState.READY for each in self._replicas):
             started.set_result(None)
 
     async def _keep(self) -> None:

@@ -56,19 +56,24 @@ class StageObserver(Protocol):
         """A job got a slot."""
         ...
 
-    def on_replica_change(self, change: ReplicaChange) -> None:
+    def on_replica_change(self, stage: str, change: ReplicaChange) -> None:
         """A replica is ready, or was lost."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StageStats:
-    """A look at a pool."""
+    """A look at a pool.
+
+    Args:
+        replicas: How many workers there should be; ``ready``: how many there are.
+        busy: Slots that are taken; ``queued``: jobs that wait for one.
+        restarts: How often a worker was started again.
+    """
 
     stage: str
     replicas: int
     ready: int
-    slots: int
     busy: int
     queued: int
     restarts: int
@@ -128,11 +133,6 @@ class StagePool:
         self._placed: dict[str, _Placed] = {}
         self._queued: dict[str, _Queued] = {}
         self._mean_job_s = _SHORTEST_RETRY_S
-
-    @property
-    def ready(self) -> bool:
-        """All replicas are warm."""
-        return all(replica.state is ReplicaState.READY for replica in self.replicas)
 
     def check_room(self, first: Payload | None = None) -> None:
         """Do nothing if ``open`` would succeed now.
@@ -201,7 +201,6 @@ class StagePool:
             stage=self.key,
             replicas=len(self.replicas),
             ready=sum(replica.state is ReplicaState.READY for replica in self.replicas),
-            slots=len(self.replicas) * self._spec.max_jobs,
             busy=len(self._placed),
             queued=len(self._queued),
             restarts=sum(replica.restarts for replica in self.replicas),
@@ -234,7 +233,7 @@ class StagePool:
             self._end_all(list(replica.jobs), change.loss)
             if all(each.state is ReplicaState.FAILING for each in self.replicas):
                 self._end_all(list(self._queued), change.loss)
-        self._observer.on_replica_change(change)
+        self._observer.on_replica_change(self.key, change)
 
     def _end_all(self, jobs: Iterable[str], loss: Loss) -> None:
         for job in jobs:

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 import pytest_asyncio
 
-from duologue.engines.executors.base import ExecutorKind
+from duologue.core.errors import EngineError
 from duologue.engines.orchestrator.engine import Engine
-from duologue.engines.payloads import AudioChunk, Failure, Payload, SpeakText, SpeechMark, TextDelta
+from duologue.engines.payloads import AudioChunk, Payload, SpeakText, SpeechMark, TextDelta
 from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import EnginePort, Request
 from duologue.engines.settings import EngineSettings
@@ -26,8 +26,8 @@ def words(payload: Payload) -> Sequence[Payload]:
     ]
 
 
-def words_until_fault(payload: Payload) -> Sequence[Payload]:
-    return [*words(payload)[:1], Failure("stage_failed", "scripted fault")]
+def words_until_fault(payload: Payload) -> Sequence[Payload | EngineError]:
+    return [*words(payload)[:1], EngineError("scripted fault")]
 
 
 def tones(payload: Payload) -> Sequence[Payload]:
@@ -72,11 +72,11 @@ class EngineHarness:
             await self.until(lambda heard=listener: bool(heard.ends("probe")), listener)
 
 
-def stage(runner: str, kind: ExecutorKind, **fields: object) -> StageSpec:
+def stage(runner: str, kind: str, **fields: object) -> StageSpec:
     return StageSpec(name="stage", runner=runner, executor=kind, **{"max_jobs": 64, **fields})
 
 
-def pipelines(kind: ExecutorKind) -> dict[str, Pipeline]:
+def pipelines(kind: str) -> dict[str, Pipeline]:
     stages = {
         "echo": stage("script", kind),
         "narrow": stage("script", kind, max_jobs=1, queue=0),
@@ -95,7 +95,7 @@ class TestFakeEngine(EnginePortContract):
 class TestInlineEngine(EnginePortContract):
     @pytest_asyncio.fixture
     async def harness(self) -> AsyncIterator[Harness]:
-        engine = Engine(pipelines(ExecutorKind.INLINE), EngineSettings())
+        engine = Engine(pipelines("inline"), EngineSettings())
         await engine.start()
         yield EngineHarness(engine)
         assert await engine.stop()
@@ -106,7 +106,7 @@ class TestProcessEngine(EnginePortContract):
 
     @pytest_asyncio.fixture
     async def harness(self) -> AsyncIterator[Harness]:
-        inline, process = pipelines(ExecutorKind.INLINE), pipelines(ExecutorKind.PROCESS)
+        inline, process = pipelines("inline"), pipelines("process")
         engine = Engine(
             {**inline, "echo": process["echo"], "faulty": process["faulty"]}, EngineSettings()
         )

@@ -11,7 +11,6 @@ from duologue.engines.payloads import (
     ChatRequest,
     DecodeSpeech,
     EndOfTurn,
-    Failure,
     Payload,
     SpeakText,
     SpeechMark,
@@ -32,7 +31,6 @@ EXAMPLES: list[Payload] = [
     TokenUsage(12, 34, 5),
     SpeakText("Hello there.", 12, voice="a", speed=1.25),
     SpeechMark(12, 24_000, exact=False),
-    Failure("out_of_memory", "no room for it"),
 ]
 
 

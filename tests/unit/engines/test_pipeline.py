@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from duologue.core.errors import ConfigError
-from duologue.engines.executors.base import ExecutorKind
 from duologue.engines.pipeline import (
+    BUILT_IN_FOLDER,
     Pipeline,
     StageSpec,
-    built_in_pipeline_files,
     load_pipelines,
     stage_keys,
 )
@@ -47,7 +46,7 @@ def test_a_file_becomes_a_typed_pipeline(tmp_path: Path) -> None:
     assert words == StageSpec(
         name="words",
         runner="script",
-        executor=ExecutorKind.INLINE,
+        executor="inline",
         replicas=2,
         max_jobs=8,
         queue=4,
@@ -57,7 +56,7 @@ def test_a_file_becomes_a_typed_pipeline(tmp_path: Path) -> None:
         credit=8,
         edge="text_only",
     )
-    assert tones.executor is ExecutorKind.PROCESS
+    assert tones.executor == "process"
     assert tones.work_class is WorkClass.INTERACTIVE
 
 
@@ -67,11 +66,12 @@ def test_a_file_becomes_a_typed_pipeline(tmp_path: Path) -> None:
         ("runner: tone", "runner: theremin", "no runner is called 'theremin'; there are .*tone"),
         ("edge: text_only", "edge: sideways", "no edge is called 'sideways'; there are forward"),
         ("runner: tone", "runner: tone\n    scheduler: psychic", "no scheduler .*'psychic'.*fifo"),
-        ("executor: inline", "executor: moon", "moon"),
+        ("executor: inline", "executor: moon", "no executor is called 'moon'; there are inline"),
         ("work_class: realtime", "work_class: someday", "someday"),
         ("credit: 8", "credits: 8", "credits"),
         ("name: answer", "name: answer\nextends: other", "extends"),
         ("replicas: 2", "replicas: 0", "replicas"),
+        ("replicas: 2", "max_input_bytes: 1000", "max_input_bytes"),
         ("name: tones", "name: words", "'words' .*exists twice"),
         ("name: answer", "name: Not A Name", "name"),
         ("    runner: tone", "", "runner"),
@@ -113,7 +113,7 @@ def test_runners_of_other_packages_can_be_named(tmp_path: Path) -> None:
 
 
 def test_the_pipelines_that_ship_can_be_loaded() -> None:
-    files = built_in_pipeline_files()
+    files = sorted(BUILT_IN_FOLDER.glob("*.yaml"))
     pipelines = load_pipelines(files)
     assert len(pipelines) == len(files)
     assert {path.stem for path in files} == pipelines.keys(), "a file is named after its pipeline"

@@ -43,7 +43,7 @@ def test_histograms_are_cumulative_and_end_with_infinity() -> None:
 
 def test_members_that_never_moved_are_zeros_and_not_gaps() -> None:
     found = samples(Metrics(LABELS))
-    assert found["duologue_frame_deadline_missed_total", (("stage", "asr"),)] == 0
+    assert found["duologue_worker_lost_total", (("stage", "asr"),)] == 0
 
 
 def test_the_process_is_described_too() -> None:
