@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from duologue.duplex_plugins.scripted import ScriptedPlugin, ScriptedSettings
+from duologue.duplex_plugins.contract import (
+    Capabilities,
+    EndResponse,
+    Interrupted,
+    PluginEffect,
+    PluginInput,
+    ResponseRequested,
+    StageEnded,
+    StageFailed,
+    StageOutput,
+)
 from duologue.engines.payloads import AudioChunk, EndOfTurn, SpeechMark, TextDelta
 from duologue.protocol.commands import (
     CancelResponse,
@@ -19,8 +32,9 @@ from duologue.protocol.commands import (
     TruncateItem,
     UpdateSession,
 )
-from duologue.protocol.events import ErrorEvent, ItemAdded, SpeechStarted
+from duologue.protocol.events import ErrorEvent, ItemAdded, ItemDeleted, SpeechStarted
 from duologue.protocol.items import InputText, MessageItem
+from duologue.protocol.response_events import AudioDelta
 from duologue.protocol.session_patch import (
     AudioInputPatch,
     AudioPatch,
@@ -30,11 +44,46 @@ from duologue.protocol.session_patch import (
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
+from tests.fakes.plugin import STAGE, FakePlugin
 
 SETTINGS = SessionSettings(
-    output_buffer_ms=2000, output_buffer_bytes=200_000, output_events=200, max_items=12
+    send_lead_ms=400,
+    output_buffer_ms=2000,
+    output_buffer_bytes=200_000,
+    output_events=200,
+    max_items=8,
 )
+CREDIT_MS = 1000
 CLIENT_FAULTS = "invalid_request_error"
+RATE_HZ = 24000
+
+
+class ContractPlugin(FakePlugin):
+    """A plugin that holds the session to its contract.
+
+    Nothing of a response comes before its request, nor after its end.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Capabilities(reads_transcripts=True), credit=CREDIT_MS)
+        self.open_responses: set[str] = set()
+
+    def step(self, state: FakePlugin, item: PluginInput) -> Sequence[PluginEffect]:
+        match item:
+            case ResponseRequested(response_id=response_id):
+                assert response_id not in self.open_responses
+                self.open_responses.add(response_id)
+            case StageOutput(key=key) | StageEnded(key=key) | StageFailed(key=key):
+                assert key in self.open_responses, f"{item} after the end of its response"
+            case Interrupted(response_id=response_id):
+                self.open_responses.discard(response_id)
+            case _:
+                pass
+        effects = super().step(state, item)
+        for effect in effects:
+            if isinstance(effect, EndResponse):
+                self.open_responses.discard(effect.response_id)
+        return effects
 
 
 class SessionModel(RuleBasedStateMachine):
@@ -42,12 +91,15 @@ class SessionModel(RuleBasedStateMachine):
 
     @initialize()
     def call_begins(self) -> None:
-        engine = FakeEngine(pipelines=("scripted", "vad", "asr", "end_of_turn"))
-        plugin = ScriptedPlugin(ScriptedSettings(lines=("one two three", "four five")))
-        self.call = FakeCall(plugin, engine, SETTINGS)
+        engine = FakeEngine(pipelines=(STAGE, "vad", "asr", "end_of_turn"))
+        self.plugin = ContractPlugin()
+        self.call = FakeCall(self.plugin, engine, SETTINGS)
         self.client = self.call.client
         self.gone: list[str] = []
         """Requests that have ended or were cancelled: a late engine may still speak for them."""
+        self.mirror: list[str] = []
+        """The conversation as a client has it that believes every event."""
+        self.read_events = 0
 
     def alive(self) -> bool:
         return self.client.ended is None
@@ -80,7 +132,7 @@ class SessionModel(RuleBasedStateMachine):
     def client_cancels(self) -> None:
         active = self.call.machine.speaking.active
         self.call.send(CancelResponse())
-        if active is not None:
+        if active is not None and self.client.reading:
             self.client.wire.interrupted(active.id)
 
     @precondition(alive)
@@ -97,25 +149,26 @@ class SessionModel(RuleBasedStateMachine):
                 self.call.send(_detection(TurnDetectionPatch(type="server_vad")))
 
     @precondition(alive)
-    @rule(data=st.data())
-    def client_edits_the_conversation(self, data: st.DataObject) -> None:
+    @rule(
+        kind=st.sampled_from(["truncate", "delete", "retrieve", "create", "create after"]),
+        which=st.integers(0, 20),
+        at_ms=st.integers(-10, 5000),
+    )
+    def client_edits_the_conversation(self, kind: str, which: int, at_ms: int) -> None:
         items = [event.item.id for event in self.client.of(ItemAdded)] or ["none"]
-        item_id = data.draw(st.sampled_from(items))
-        at_ms = data.draw(st.integers(-10, 5000))
+        item_id = items[which % len(items)]
         text = MessageItem(role="user", content=(InputText(text="hello"),))
-        self.call.send(
-            data.draw(
-                st.sampled_from(
-                    [
-                        TruncateItem(item_id=item_id, audio_end_ms=at_ms),
-                        DeleteItem(item_id=item_id),
-                        RetrieveItem(item_id=item_id),
-                        CreateItem(item=text, previous_item_id=item_id),
-                        CreateItem(item=text),
-                    ]
-                )
-            )
-        )
+        match kind:
+            case "truncate":
+                self.call.send(TruncateItem(item_id=item_id, audio_end_ms=at_ms))
+            case "delete":
+                self.call.send(DeleteItem(item_id=item_id))
+            case "retrieve":
+                self.call.send(RetrieveItem(item_id=item_id))
+            case "create":
+                self.call.send(CreateItem(item=text))
+            case _:
+                self.call.send(CreateItem(item=text, previous_item_id=item_id))
 
     @rule()
     def client_stops_reading(self) -> None:
@@ -126,7 +179,7 @@ class SessionModel(RuleBasedStateMachine):
         self.client.reading = True
         self.client.read()
 
-    @rule(seconds=st.floats(0, 20))
+    @rule(seconds=st.one_of(st.floats(0, 1), st.sampled_from([5.0, 20.0])))
     def time_passes(self, seconds: float) -> None:
         self.call.clock.advance(seconds)
         if self.alive():
@@ -135,27 +188,33 @@ class SessionModel(RuleBasedStateMachine):
     # The engine
 
     @precondition(lambda self: self.call.engine.submitted)
-    @rule(data=st.data(), size=st.integers(0, 4800))
-    def engine_speaks_perhaps_late(self, data: st.DataObject, size: int) -> None:
+    @rule(
+        which=st.integers(0, 20),
+        what=st.sampled_from(["audio", "audio", "text", "mark"]),
+        size=st.integers(1, 9600),
+    )
+    def engine_speaks_perhaps_late(self, which: int, what: str, size: int) -> None:
         engine = self.call.engine
-        request = data.draw(st.sampled_from(engine.submitted))
+        request = engine.submitted[-1 - which % len(engine.submitted)]
         known = request.id in engine.running or request.id in self.gone
         if not known:
             return
-        payload = data.draw(
-            st.sampled_from(
-                [AudioChunk(b"\x01\x00" * size, 24000), TextDelta("word "), SpeechMark(5, 100)]
-                if request.pipeline == "scripted"
-                else [EndOfTurn(0.9, 0)]
-            )
-        )
-        engine.output(request.id, payload)
+        if request.pipeline != STAGE:
+            engine.output(request.id, EndOfTurn(0.9, 0))
+            return
+        match what:
+            case "audio":
+                engine.output(request.id, AudioChunk(b"\x01\x00" * size, RATE_HZ))
+            case "text":
+                engine.output(request.id, TextDelta("word "))
+            case _:
+                engine.output(request.id, SpeechMark(5, 100))
 
     @precondition(lambda self: self.call.engine.running)
-    @rule(data=st.data(), well=st.booleans())
-    def engine_ends_a_request(self, data: st.DataObject, well: bool) -> None:
+    @rule(which=st.integers(0, 20), well=st.booleans())
+    def engine_ends_a_request(self, which: int, well: bool) -> None:
         engine = self.call.engine
-        request_id = data.draw(st.sampled_from(sorted(engine.running)))
+        request_id = list(engine.running)[which % len(engine.running)]
         self.gone.append(request_id)
         if engine.running[request_id].cancelled:
             engine.acknowledge_cancel(request_id)
@@ -175,16 +234,22 @@ class SessionModel(RuleBasedStateMachine):
     def held_output_is_bounded_and_accounted(self) -> None:
         if not hasattr(self, "call"):
             return
-        buffer = self.call.machine.speaking.buffer
+        speaking = self.call.machine.speaking
+        buffer = speaking.buffer
         assert buffer.count_held() == (buffer.held_bytes, buffer.held_events)
-        # Ends of responses may exceed the limit by what the open responses need.
-        assert buffer.held_bytes <= SETTINGS.output_buffer_bytes + 5 * 10 * 256
-        assert buffer.held_events <= SETTINGS.output_events + 5 * 10
+        # Beginnings and ends of responses may exceed the limit by what the open ones need.
+        assert buffer.held_bytes <= SETTINGS.output_buffer_bytes + 5 * 12 * 256
+        assert buffer.held_events <= SETTINGS.output_events + 5 * 12
+        # What is held to be spoken belongs to a response that goes on.
+        assert buffer.has_speech() is any(
+            buffer.speech_samples(response.id) for response in speaking.all()
+        )
 
     @invariant()
     def the_server_never_blames_itself(self) -> None:
         if not hasattr(self, "call"):
             return
+        assert self.call.flights == []
         assert all(e.error.type == CLIENT_FAULTS for e in self.client.of(ErrorEvent))
         assert self.client.ended in (None, "client_too_slow")
 
@@ -200,29 +265,71 @@ class SessionModel(RuleBasedStateMachine):
         if not hasattr(self, "call"):
             return
         lanes = {r.lane for r in self.call.machine.speaking.all()}
-        running = [f for f in self.call.engine.of("scripted") if not f.cancelled]
+        running = [f for f in self.call.engine.of(STAGE) if not f.cancelled]
         assert all(f.request.fence.lane in lanes for f in running)
+
+    @invariant()
+    def the_engine_may_make_no_more_than_was_sent(self) -> None:
+        if not hasattr(self, "call"):
+            return
+        sent: dict[str, int] = {}
+        for event in self.client.of(AudioDelta):
+            sent[event.response_id] = sent.get(event.response_id, 0) + len(event.delta) // 48
+        for fake in self.call.engine.of(STAGE):
+            assert fake.credit is not None
+            written = self.call.machine.speaking.get(fake.request.fence.lane)
+            if written is not None and written.audio:
+                assert fake.credit <= CREDIT_MS + sent.get(fake.request.fence.lane, 0)
+
+    @invariant()
+    def the_clients_conversation_is_the_sessions(self) -> None:
+        if not hasattr(self, "call"):
+            return
+        events = self.client.events
+        for event in events[self.read_events :]:
+            match event:
+                case ItemAdded(previous_item_id=previous, item=item):
+                    at = 0 if previous is None else self.mirror.index(previous) + 1
+                    self.mirror.insert(at, item.id)
+                case ItemDeleted(item_id=item_id):
+                    self.mirror.remove(item_id)
+                case _:
+                    pass
+        self.read_events = len(events)
+        history = self.call.machine.history
+        if self.client.reading and self.alive():
+            assert len(self.mirror) == len(history)
+            before = [None, *self.mirror]
+            assert all(
+                history.previous_id(i) == p for i, p in zip(self.mirror, before, strict=False)
+            )
+
+    @invariant()
+    def nobody_heard_more_than_was_said(self) -> None:
+        if not hasattr(self, "call"):
+            return
+        history = self.call.machine.history
+        for item_id in self.mirror:
+            if item_id in history and (spoken := history.get(item_id).spoken) is not None:
+                assert spoken.text.startswith(spoken.heard_text())
+                assert spoken.cut_sample is None or spoken.cut_sample <= spoken.samples
 
     def teardown(self) -> None:
         """After the end nothing runs, and every response that began has ended on the wire."""
         if not hasattr(self, "call"):
             return
-        if self.alive():
-            for response in self.call.machine.speaking.all():
-                self.call.send(CancelResponse(response_id=response.id))
-            self.client.reading = True
-            self.client.read()
-            assert self.client.wire.open_responses == []
         self.call.session.close("closed")
+        self.client.reading = True
+        self.client.read()
+        assert self.client.wire.open_responses == []
         assert all(f.cancelled for f in self.call.engine.running.values())
         assert len(self.call.manager) == 0
-        self.client.read()
         assert self.call.machine.speaking.buffer.held_bytes == 0
 
-    def _while_watching_interruptions(self, act: object) -> None:
+    def _while_watching_interruptions(self, act: Callable[[], None]) -> None:
         active = self.call.machine.speaking.active
         before = len(self.client.of(SpeechStarted))
-        act()  # type: ignore[operator]
+        act()
         if active is not None and len(self.client.of(SpeechStarted)) > before:
             still = self.call.machine.speaking.get(active.id)
             if still is None:
@@ -235,3 +342,4 @@ def _detection(patch: TurnDetectionPatch | None) -> UpdateSession:
 
 
 TestSessionState = SessionModel.TestCase
+TestSessionState.settings = settings(max_examples=settings().max_examples // 2)
