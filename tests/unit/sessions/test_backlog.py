@@ -66,9 +66,11 @@ def test_what_follows_a_long_append_waits_behind_it() -> None:
 def test_where_nothing_is_long_nothing_waits() -> None:
     backlog = Backlog(4)
     assert backlog.take_short() is None
+    assert backlog.empty
     backlog.put(COMMIT)
-    assert backlog
+    assert not backlog.empty
     assert backlog.take_short() == COMMIT
+    assert backlog.empty
 
 
 @given(sizes=st.lists(st.integers(0, 3 * SLICE_BYTES), max_size=6))
@@ -78,7 +80,7 @@ def test_no_byte_is_lost_doubled_or_moved(sizes: list[int]) -> None:
     for append in appends:
         backlog.put(append)
     heard = b""
-    while backlog:
+    while not backlog.empty:
         item = backlog.take_slice() or backlog.take()
         assert isinstance(item, AppendAudio)
         if is_long(item) and item in appends:
