@@ -14,7 +14,6 @@ import msgspec
 import yaml
 
 from duologue.app import App, running_app
-from duologue.engines.executors.base import ExecutorKind
 from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
@@ -94,7 +93,7 @@ def _pipeline_file(folder: Path, stage: str) -> Path:
     spec = StageSpec(
         name=stage,
         runner=STAGES[stage],
-        executor=ExecutorKind.INLINE,
+        executor="inline",
         max_jobs=64,
         settings=settings if stage in RUNNERS else {},
     )
