@@ -31,7 +31,8 @@ class OutputEncoder:
 
     def encode(self, pcm: bytes) -> bytes:
         """Return the wire bytes that are complete now."""
-        return self._wire(self._resampler.process(pcm))
+        pcm = self._resampler.process(pcm)
+        return pcm if self._is_pcm else self._compress(pcm)
 
     def flush(self) -> bytes:
         """Return the last wire bytes (about 3 ms) at the end of speech, and start anew.

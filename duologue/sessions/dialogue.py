@@ -171,7 +171,8 @@ class Dialogue:
 
     def settle(self, now: float) -> None:
         """Grant credit for what was sent, close lanes of what has ended, begin what is due."""
-        if self._speaking.unsettled:
+        speaking = self._speaking
+        if speaking.unsettled and (len(self._streams) or not speaking.settle_unasked()):
             self._settle_responses()
         if self._history.changes != self._told:
             self.tell_conversation(now)

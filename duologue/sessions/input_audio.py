@@ -94,14 +94,16 @@ class InputAudio:
             LimitExceeded: It does not fit; the buffer is as before.
         """
         # A resampler cannot be rewound, so room is judged before decoding.
-        self.check_room(len(wire))
+        if self.retain:
+            self.check_room(len(wire))
         pcm = self._decoder.decode(wire)
         self._wire_bytes += len(wire)
         if not pcm:
             return None
         frame = AudioFrame(pcm, self.rate_hz, self.next_sample)
-        self._decoded_samples += frame.samples
-        self.next_sample = frame.end_sample
+        samples = len(pcm) // SAMPLE_BYTES
+        self._decoded_samples += samples
+        self.next_sample += samples
         if self.retain:
             self._pcm += pcm
         else:

@@ -99,9 +99,12 @@ class SessionMachine:
         self._expires_wall = int(wall_time + settings.max_duration_s)
         self._waiting_since: float | None = None
         self._end_announced = False
+        self.timing_changed = True
+        self._responses_timed = 0
         self.streams = Streams(session_id)
         capabilities = plugin.capabilities()
         self._capabilities = capabilities
+        self._watches_silence = not capabilities.decides_turns
         self._supported = supported_by(capabilities, detectors)
         self.history = History(settings.max_items, settings.max_conversation_bytes)
         self.speaking = Speaking(
@@ -163,7 +166,9 @@ class SessionMachine:
             return ()
         if isinstance(item, AppendAudio):
             self._append(item, now)
-        elif isinstance(item, Output | Ended):
+            return self._settle(now)
+        self.timing_changed = True
+        if isinstance(item, Output | Ended):
             stream = self.streams.accept(item)
             if stream is not None:
                 self._engine_event(stream, item, now)
@@ -188,6 +193,7 @@ class SessionMachine:
         """Let time pass; early calls do nothing."""
         if self.ended is not None:
             return ()
+        self.timing_changed = True
         settings = self._settings
         if now >= self._expires_at:
             return self.close(ErrorCode.SESSION_EXPIRED, now)
@@ -205,7 +211,12 @@ class SessionMachine:
         return self._settle(now)
 
     def next_deadline(self) -> float:
-        """When ``on_timer`` wants to be called next."""
+        """When ``on_timer`` wants to be called next.
+
+        Need not be asked again before ``timing_changed``, or while speech is paced: a frame that
+        comes in moves deadlines only away.
+        """
+        self.timing_changed = False
         deadline = self._expires_at
         if (paced := self.speaking.paced_until) is not None and paced < deadline:
             deadline = paced
@@ -235,6 +246,8 @@ class SessionMachine:
         events = self.speaking.pull(now, max_bytes)
         if events:
             self._waiting_since = None
+            # What was sent may have been the last that a response had to say for now.
+            self.timing_changed = self.timing_changed or self._watches_silence
         return events, self._settle(now)
 
     def close(self, reason: str, now: float) -> Sequence[Effect]:
@@ -337,6 +350,10 @@ class SessionMachine:
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
         if self._waiting_since is None and self.speaking.has_output():
             self._waiting_since = now
+            self.timing_changed = True
+        if len(self.speaking) != self._responses_timed:
+            self._responses_timed = len(self.speaking)
+            self.timing_changed = True
         return self._take_effects()
 
     def _take_effects(self) -> Sequence[Effect]:

@@ -30,6 +30,9 @@ PluginSpeech = BeginResponse | SayText | SayAudio | EndResponse
 """The effects that concern the session; the others concern the engine."""
 
 
+_SPEECH = (SayAudio, SayText, EndResponse, BeginResponse)
+
+
 class PluginHost:
     """One plugin and its state in one session."""
 
@@ -46,9 +49,10 @@ class PluginHost:
             PluginError: It used a stage that it has not started, or a response that is over.
         """
         for effect in self._plugin.step(self._state, item):
+            if isinstance(effect, _SPEECH):
+                yield effect
+                continue
             match effect:
-                case SayAudio() | SayText() | EndResponse() | BeginResponse():
-                    yield effect
                 case StartStage():
                     self._streams.open(
                         Owner.PLUGIN,

@@ -227,8 +227,14 @@ class Session:
             self._settling = False
         if self._closed:
             return
+        machine = self.machine
+        if not self._backlog.empty:
+            deadline = self._now()
+        elif machine.timing_changed or machine.speaking.paced_until is not None:
+            deadline = machine.next_deadline()
+        else:
+            return
         # A later deadline waits until the earlier one has fired: most move on with every frame.
-        deadline = self.machine.next_deadline() if self._backlog.empty else self._now()
         if deadline < self._timer_at:
             self._timer_at = deadline
             self._wheel.set(self, deadline)

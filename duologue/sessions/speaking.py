@@ -80,7 +80,8 @@ class Speaking:
         self._new_id = new_id
         self._conversation_id = new_id("conv")
         self._responses: dict[str, Response] = {}
-        self._paced_until: float | None = None
+        self.paced_until: float | None = None
+        """When waiting speech may go out; ``None`` where none waits for playback."""
         self._merging = False
         """What waits for playback is a piece that is too short, not one that is too early."""
         self._set_pace(pace)
@@ -165,7 +166,7 @@ class Speaking:
             self.buffer.put_speech(response.id, pcm)
             response.spoken.samples += samples
             if self._merging and self.buffer.speech_samples(response.id) >= self._merge_samples:
-                self._paced_until = None
+                self.paced_until = None
 
     def generated(
         self, response: Response, status: str, reason: str, usage: TokenUsage | None
@@ -181,7 +182,7 @@ class Speaking:
         response.advance(ResponseInput.GENERATED)
         self.buffer.complete(response.id)
         if self._merging:
-            self._paced_until = None
+            self.paced_until = None
         self._end_if_delivered(response)
 
     def stop(self, response: Response, status: str, reason: str, now: float) -> int:
@@ -189,7 +190,7 @@ class Speaking:
         response.ended_with(status, reason)
         response.advance(ResponseInput.STOPPED)
         self.buffer.clear(response.id)
-        self._paced_until = None
+        self.paced_until = None
         heard = 0
         if response.item_id and response.audio:
             heard = self.playback.interrupt(response.item_id, now)
@@ -200,7 +201,7 @@ class Speaking:
     def pull(self, now: float, max_bytes: int) -> list[Event]:
         """Return what may be sent now, in order, about ``max_bytes`` of it at most."""
         events: list[Event] = []
-        self._paced_until = None
+        self.paced_until = None
         room = max_bytes
         while room > 0:
             event = self.buffer.take_event()
@@ -221,14 +222,26 @@ class Speaking:
 
     def has_output(self) -> bool:
         """Tell whether ``pull`` would return something; call ``let_pass`` first."""
-        if self._paced_until is None:
-            return bool(self.buffer)
-        return self.buffer.has_event()
+        if not self.buffer.held_bytes:
+            return False
+        return self.paced_until is None or self.buffer.has_event()
 
     def let_pass(self, now: float) -> None:
         """Let time pass: speech that waited for playback may go out when its time has come."""
-        if self._paced_until is not None and now >= self._paced_until:
-            self._paced_until = None
+        if self.paced_until is not None and now >= self.paced_until:
+            self.paced_until = None
+
+    def settle_unasked(self) -> bool:
+        """Forget what was sent, where nobody is granted credit for it and no response ended.
+
+        Returns:
+            Whether that was all there was to settle.
+        """
+        if self._ended:
+            return False
+        self.unsettled = False
+        self._sent_samples.clear()
+        return True
 
     def settle(self) -> tuple[dict[str, int], list[Response]]:
         """Return what is new since the last call, while ``unsettled``.
@@ -241,11 +254,6 @@ class Speaking:
         sent, self._sent_samples = self._sent_samples, {}
         ended, self._ended = self._ended, []
         return sent, ended
-
-    @property
-    def paced_until(self) -> float | None:
-        """When waiting speech may go out; ``None`` where none waits for playback."""
-        return self._paced_until
 
     def _open_item(self, response: Response) -> None:
         if response.state is not ResponseState.CREATED:
@@ -265,6 +273,8 @@ class Speaking:
         response.advance(ResponseInput.FIRST_OUTPUT)
 
     def _take_speech(self, now: float) -> Speech | None:
+        if self._lead_s is None and not self._merge_samples:
+            return self.buffer.take_speech(self._delta_samples, 0)
         lead_s = self.playback.lead_s(now)
         allowed = self._delta_samples
         if self._lead_s is not None:
@@ -272,14 +282,14 @@ class Speaking:
             # Whole pieces only: a trickle of tiny ones would cost a message each.
             if headroom < allowed and lead_s > self._dry_s:
                 if self.buffer.has_speech():
-                    self._paced_until = now + (allowed - headroom) / self.rate_hz
+                    self.paced_until = now + (allowed - headroom) / self.rate_hz
                     self._merging = False
                 return None
         minimum = 0 if lead_s <= self._dry_s else self._merge_samples
         speech = self.buffer.take_speech(allowed, minimum)
         if speech is None and self.buffer.has_speech():
             # A short piece waits to be merged, at most until the person would run dry.
-            self._paced_until = now + lead_s - self._dry_s
+            self.paced_until = now + lead_s - self._dry_s
             self._merging = True
         return speech
 
@@ -335,7 +345,7 @@ class Speaking:
 
     def silence(self, now: float) -> list[tuple[str, int]]:
         """Stop the playback of responses that have ended; returns items and heard samples."""
-        self._paced_until = None
+        self.paced_until = None
         return [
             (item_id, self.playback.interrupt(item_id, now))
             for item_id in self.playback.playing(now)
