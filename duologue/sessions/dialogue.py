@@ -172,7 +172,7 @@ class Dialogue:
     def settle(self, now: float) -> None:
         """Grant credit for what was sent, close lanes of what has ended, begin what is due."""
         speaking = self._speaking
-        if speaking.unsettled and (len(self._streams) or not speaking.settle_unasked()):
+        if speaking.unsettled and (self._streams.running or not speaking.settle_unasked()):
             self._settle_responses()
         if self._history.changes != self._told:
             self.tell_conversation(now)

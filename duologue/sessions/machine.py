@@ -213,8 +213,8 @@ class SessionMachine:
     def next_deadline(self) -> float:
         """When ``on_timer`` wants to be called next.
 
-        Need not be asked again before ``timing_changed``, or while speech is paced: a frame that
-        comes in moves deadlines only away.
+        Need not be asked again before ``timing_changed``, unless output waits or speech is paced:
+        a frame that comes in moves deadlines only away.
         """
         self.timing_changed = False
         deadline = self._expires_at
@@ -350,9 +350,8 @@ class SessionMachine:
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
         if self._waiting_since is None and self.speaking.has_output():
             self._waiting_since = now
-            self.timing_changed = True
-        if len(self.speaking) != self._responses_timed:
-            self._responses_timed = len(self.speaking)
+        if self.speaking.begun != self._responses_timed:
+            self._responses_timed = self.speaking.begun
             self.timing_changed = True
         return self._take_effects()
 

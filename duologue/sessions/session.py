@@ -230,7 +230,7 @@ class Session:
         machine = self.machine
         if not self._backlog.empty:
             deadline = self._now()
-        elif machine.timing_changed or machine.speaking.paced_until is not None:
+        elif machine.timing_changed or self._woken or machine.speaking.paced_until is not None:
             deadline = machine.next_deadline()
         else:
             return

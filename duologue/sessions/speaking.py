@@ -74,6 +74,8 @@ class Speaking:
         self.overflowed = False
         self.unsettled = False
         """``settle`` has something to say."""
+        self.begun = 0
+        """Responses so far."""
         self._sent_samples: dict[str, int] = {}
         self._ended: list[Response] = []
         self._history = history
@@ -130,6 +132,7 @@ class Speaking:
             ResponseCreated(response=resource(response, self._conversation_id, "in_progress"))
         )
         self.buffer.open(response_id)
+        self.begun += 1
         self._responses[response_id] = response
         return response
 

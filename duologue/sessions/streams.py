@@ -59,12 +59,11 @@ class Streams:
         self.stale_dropped = 0
         self._session_id = session_id
         self._opened = 0
+        self.running = 0
+        """How many streams there are."""
         self._by_id: dict[str, Stream] = {}
         self._by_key: dict[tuple[Owner, str], Stream] = {}
         self._effects: list[Effect] = []
-
-    def __len__(self) -> int:
-        return len(self._by_id)
 
     def take_effects(self) -> Sequence[Effect]:
         """Return what was collected since the last call."""
@@ -94,6 +93,7 @@ class Streams:
         request_id = f"{self._session_id}.{self._opened}"
         stream = Stream(request_id, owner, key, lane)
         self._by_id[request_id] = self._by_key[owner, key] = stream
+        self.running += 1
         request = Request(request_id, pipeline, self.epochs.fence(lane), first, more_input, credit)
         self._effects.append(SubmitRequest(request))
         return stream
@@ -165,5 +165,6 @@ class Streams:
 
     def _forget(self, stream: Stream) -> None:
         del self._by_id[stream.request_id]
+        self.running -= 1
         if self._by_key.get((stream.owner, stream.key)) is stream:
             del self._by_key[stream.owner, stream.key]

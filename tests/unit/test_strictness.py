@@ -10,7 +10,7 @@ pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]
 
-BROKEN_RULES = '''
+BROKEN_RULES = """
 import asyncio
 from pathlib import Path
 
@@ -52,7 +52,7 @@ async def test_raises_in_a_callback():
 def test_warns():
     import warnings
     warnings.warn("old", DeprecationWarning)
-'''
+"""
 
 
 @pytest.mark.timeout(60)  # a whole pytest of its own

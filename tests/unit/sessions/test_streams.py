@@ -38,7 +38,7 @@ def test_each_request_has_an_id_of_its_own_and_the_fence_of_its_lane() -> None:
         SubmitRequest(Request("s.2", "llm", Fence("s", LANE, 0), first, False, 5)),
     ]
     assert streams.take_effects() == ()
-    assert len(streams) == 2
+    assert streams.running == 2
 
 
 def test_what_is_asked_of_a_stream_goes_to_its_request_in_order() -> None:
@@ -139,7 +139,7 @@ def test_the_end_of_the_session_cancels_everything() -> None:
     streams.take_effects()
     streams.cancel_all()
     assert streams.take_effects() == [CancelRequest("s.1"), CancelRequest("s.2")]
-    assert len(streams) == 0
+    assert streams.running == 0
 
 
 def test_an_ended_stream_needs_no_cancel_and_frees_its_key() -> None:
