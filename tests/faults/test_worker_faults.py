@@ -129,6 +129,26 @@ async def test_a_worker_killed_in_the_midst_fails_its_requests_and_the_next_is_a
         assert (stage.restarts, stage.busy) == (1, 0)
 
 
+async def test_what_is_appended_to_a_stream_whose_worker_was_just_lost_goes_nowhere() -> None:
+    async with engine_with(words()) as call:
+        request = Request("a", "llm", FENCE, first=TextDelta("one"), more_input=True)
+        call.engine.submit(request, call.listener)
+        await call.until(lambda: bool(call.listener.outputs("a")))
+        kill_worker()
+        while not call.listener.ends("a"):
+            call.engine.append("a", TextDelta("lost"))
+            await asyncio.sleep(0)
+        for _ in range(3):
+            call.engine.append("a", TextDelta("too late"))
+        call.engine.finish_input("a")
+        call.engine.cancel("a")
+        assert (await call.end_of("a")).code == "replica_lost"
+        await call.answers("b", "good morning")
+        assert call.listener.text("a") == "one"
+        stats = call.engine.stats()
+        assert (stats.requests, stats.stages[0].busy, stats.stages[0].queued) == (0, 0, 0)
+
+
 async def test_a_request_made_while_the_worker_restarts_is_answered() -> None:
     async with engine_with(words()) as call:
         call.ask("a", "one two", credit=1)

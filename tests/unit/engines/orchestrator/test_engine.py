@@ -160,6 +160,19 @@ class TestStart:
             await start
         assert all(worker.killed for worker in executor.workers)
 
+    async def test_a_stage_may_run_where_only_its_caller_knows_how(self) -> None:
+        moon = FakeExecutor()
+        stage = StageSpec(name="llm", runner="script", executor="moon")
+        pipelines = {"llm": Pipeline(name="llm", stages=(stage,))}
+        engine = Engine(pipelines, EngineSettings(stop_timeout_s=0.01), executors={"moon": moon})
+        async with asyncio.TaskGroup() as group:
+            group.create_task(engine.start())
+            await until(lambda: bool(moon.workers))
+            moon.workers[0].warm()
+        engine.submit(request("a"), Listener())
+        assert moon.workers[0].sent == [Open("a")]
+        await engine.stop()
+
     async def test_an_engine_without_pipelines_starts_at_once(self) -> None:
         engine = Engine({}, EngineSettings())
         await engine.start()
