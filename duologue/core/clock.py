@@ -25,9 +25,9 @@ class Clock(Protocol):
 class SystemClock:
     """The clock of this machine."""
 
-    def now(self) -> float:
-        """Seconds on the monotonic clock."""
-        return time.monotonic()
+    def __init__(self) -> None:
+        # Not a method around it: the time is asked for several times for every frame.
+        self.now = time.monotonic
 
     def wall_time(self) -> float:
         """Seconds since 1970."""

@@ -107,20 +107,16 @@ class History:
         self._max_bytes = max_bytes
         self._held_bytes = 0
         self._entries: list[Entry] = []
-        self._changes = 0
+        self.changes = 0
+        """Grows whenever ``view`` would be another one."""
         self._by_id: dict[str, Entry] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    @property
-    def changes(self) -> int:
-        """Grows whenever ``view`` would be another one."""
-        return self._changes
-
     def touch(self) -> None:
         """Note that an entry was changed in place."""
-        self._changes += 1
+        self.changes += 1
 
     def __contains__(self, item_id: str) -> bool:
         return item_id in self._by_id
@@ -192,7 +188,7 @@ class History:
             self._entries.insert(self._entries.index(after) + 1, entry)
         self._by_id[item.id] = entry
         self._held_bytes += size
-        self._changes += 1
+        self.changes += 1
         return entry
 
     def make_room(self) -> list[str]:
@@ -222,7 +218,7 @@ class History:
                 for part in entry.item.content
             )
             entry.item = msgspec.structs.replace(entry.item, content=content)
-            self._changes += 1
+            self.changes += 1
 
     def lose_user_transcript(self, item_id: str, reason: str) -> None:
         """Note that what the person said will stay unknown, if the item is still there."""
@@ -242,7 +238,7 @@ class History:
         self._entries.remove(entry)
         del self._by_id[entry.item.id]
         self._held_bytes -= entry.size_bytes
-        self._changes += 1
+        self.changes += 1
 
     def view(self) -> tuple[ItemView, ...]:
         """Return the conversation as a prompt should have it."""

@@ -114,6 +114,9 @@ class SessionMachine:
             capabilities.output_rate_hz,
             new_id,
         )
+        self.has_output = self.speaking.has_output
+        """Tells whether ``pull`` would return something."""
+
         self._conversation = Conversation(self.history, self.speaking.playback, new_id)
         self.listening = Listening(
             settings.listening,
@@ -236,10 +239,6 @@ class SessionMachine:
         audio = self.listening.audio
         return samples_to_ms(audio.next_sample, audio.rate_hz)
 
-    def has_output(self) -> bool:
-        """Tell whether ``pull`` would return something."""
-        return self.speaking.has_output()
-
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
         """Return what may be sent to the client now, and the effects of sending it."""
         self.speaking.let_pass(now)
@@ -353,7 +352,7 @@ class SessionMachine:
         if self.speaking.begun != self._responses_timed:
             self._responses_timed = self.speaking.begun
             self.timing_changed = True
-        return self._take_effects()
+        return self._take_effects() if self.streams.effects or self.ended is not None else ()
 
     def _take_effects(self) -> Sequence[Effect]:
         if self.ended is None:

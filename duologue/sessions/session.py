@@ -69,8 +69,12 @@ class Session:
         self._on_closed = on_closed
         self._barrier = CrashBarrier(self._crashed)
         self._attachment: Attachment | None = None
+        # An input is being applied; what comes in meanwhile is held back in the mailbox.
         self._busy = False
+        self._held_back = False
+        # The connection was told that there is output, and has not taken all of it.
         self._woken = False
+        # It is being told, and pulls from within.
         self._settling = False
         self._closed = False
         self._timer_at = math.inf
@@ -106,11 +110,17 @@ class Session:
         Raises:
             MailboxFull: It was refused, and nothing changed.
         """
-        self._take_in(command)
+        if self._busy or not self._backlog.empty or is_long(command):
+            self._wait_behind(command)
+        else:
+            self._apply(command)
 
     def reject(self, error: ErrorBody) -> None:
         """Answer a message that is no command with an ``error`` event, in its turn."""
-        self._take_in(Rejected(error))
+        if self._busy or not self._backlog.empty:
+            self._wait_behind(Rejected(error))
+        else:
+            self._apply(Rejected(error))
 
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""
@@ -127,7 +137,8 @@ class Session:
                 self._perform(effects)
         self._busy = False
         # The connection is not woken: what this leads to must not overtake what is returned here.
-        self._drain()
+        if self._held_back or not self._backlog.empty:
+            self._drain()
         self._woken = self.machine.has_output()
         self._settle()
         return Batch(deliveries, self._woken)
@@ -143,6 +154,7 @@ class Session:
         if not self._busy:
             self._apply(event)
             return
+        self._held_back = True
         try:
             self._mailbox.put(event)
         except MailboxFull as exc:
@@ -161,17 +173,14 @@ class Session:
 
     # The single writer
 
-    def _take_in(self, item: Command | Rejected) -> None:
-        if self._busy or not self._backlog.empty or is_long(item):
-            try:
-                self._backlog.put(item)
-            except MailboxFull:
-                self._observer.mailbox_full()
-                raise
-            if not self._busy:
-                self._settle()
-        else:
-            self._apply(item)
+    def _wait_behind(self, item: Command | Rejected) -> None:
+        try:
+            self._backlog.put(item)
+        except MailboxFull:
+            self._observer.mailbox_full()
+            raise
+        if not self._busy:
+            self._settle()
 
     def _work_off(self) -> None:
         """Apply the next of what waits: a slice of a long append, or one whole input."""
@@ -196,13 +205,13 @@ class Session:
 
     def _apply(self, item: SessionInput) -> None:
         self._step(item)
-        self._drain()
+        if self._held_back or not self._backlog.empty:
+            self._drain()
         self._settle()
 
     def _drain(self) -> None:
         """Apply what came in meanwhile, first what the engine said, then what the client did."""
-        if self._backlog.empty and not self._mailbox:
-            return
+        self._held_back = False
         while (item := self._mailbox.take() or self._backlog.take_short()) is not None:
             self._step(item)
 
@@ -263,6 +272,7 @@ class Session:
         except (CapacityError, EngineError) as exc:
             self._observer.refused(request, exc)
             failed = Ended(request.id, request.fence, Outcome.FAILED, exc.code, exc.message)
+            self._held_back = True
             self._mailbox.put(failed)
 
     def _crashed(self, exc: Exception) -> None:

@@ -63,13 +63,13 @@ class Streams:
         """How many streams there are."""
         self._by_id: dict[str, Stream] = {}
         self._by_key: dict[tuple[Owner, str], Stream] = {}
-        self._effects: list[Effect] = []
+        self.effects: list[Effect] = []
 
     def take_effects(self) -> Sequence[Effect]:
         """Return what was collected since the last call."""
-        if not self._effects:
+        if not self.effects:
             return ()
-        effects, self._effects = self._effects, []
+        effects, self.effects = self.effects, []
         return effects
 
     def find(self, owner: Owner, key: str) -> Stream | None:
@@ -95,27 +95,27 @@ class Streams:
         self._by_id[request_id] = self._by_key[owner, key] = stream
         self.running += 1
         request = Request(request_id, pipeline, self.epochs.fence(lane), first, more_input, credit)
-        self._effects.append(SubmitRequest(request))
+        self.effects.append(SubmitRequest(request))
         return stream
 
     def append(self, stream: Stream, payload: Payload) -> None:
         """Feed a stream."""
-        self._effects.append(AppendInput(stream.request_id, payload))
+        self.effects.append(AppendInput(stream.request_id, payload))
 
     def finish(self, stream: Stream) -> None:
         """Say that no more input follows."""
-        self._effects.append(FinishInput(stream.request_id))
+        self.effects.append(FinishInput(stream.request_id))
 
     def grant(self, stream: Stream, credit: int) -> None:
         """Let a stream produce more."""
-        self._effects.append(GrantCredit(stream.request_id, credit))
+        self.effects.append(GrantCredit(stream.request_id, credit))
 
     def cancel(self, owner: Owner, key: str) -> None:
         """Stop a stream, if it runs."""
         stream = self._by_key.get((owner, key))
         if stream is not None:
             self._forget(stream)
-            self._effects.append(CancelRequest(stream.request_id))
+            self.effects.append(CancelRequest(stream.request_id))
 
     def open_lane(self, lane: Lane) -> None:
         """Let work be done for a response."""
@@ -124,7 +124,7 @@ class Streams:
     def adopt(self, stream: Stream, lane: Lane) -> None:
         """Move a running stream to another lane: it is stale when that lane is."""
         stream.lane = lane
-        self._effects.append(RefenceRequest(stream.request_id, self.epochs.fence(lane)))
+        self.effects.append(RefenceRequest(stream.request_id, self.epochs.fence(lane)))
 
     def interrupt_lane(self, lane: Lane) -> None:
         """Stop a response's work: whatever is still on its way is of an old epoch."""
