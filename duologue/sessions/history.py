@@ -69,7 +69,7 @@ class Spoken:
             return self.text
         rest = self.samples - start_sample
         if sample <= start_sample or rest <= 0:
-            return self.text[:start_text]
+            return self.text[:start_text].rstrip()
         end = len(self.text)
         if not self.complete:
             end = min(end, start_text + rest * MAX_CHARS_PER_S // self.rate_hz)
