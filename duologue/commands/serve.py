@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -17,6 +18,10 @@ from duologue.commands.event_loop import run_async
 from duologue.config import add_options, load_from_args
 from duologue.settings import Settings
 from duologue.telemetry import configure_logging
+
+
+GC_THRESHOLDS = (10_000, 20, 100)
+"""Calls make few circles, so the collector looks for them a tenth as often as by default."""
 
 
 def register(subparsers: Any) -> None:
@@ -57,6 +62,11 @@ async def _serve(settings: Settings) -> int:
         f"starting {names}: each model says when it is loaded, then comes one line with the address"
     )
     async with running_app(settings, stop_now=stop_now) as app:
+        # What is there now stays: the collector need not walk it again while calls go on, which
+        # with many sessions would hold the loop for longer than a frame.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
         _say(f"ready: {app.url}  (Ctrl-C stops)")
         await stop.wait()
         _say("stopping: calls may finish; Ctrl-C again ends them now")
