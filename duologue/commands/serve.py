@@ -19,7 +19,6 @@ from duologue.config import add_options, load_from_args
 from duologue.settings import Settings
 from duologue.telemetry import configure_logging
 
-
 GC_THRESHOLDS = (10_000, 20, 100)
 """Calls make few circles, so the collector looks for them a tenth as often as by default."""
 
