@@ -116,11 +116,18 @@ class Session:
             self._apply(command)
 
     def reject(self, error: ErrorBody) -> None:
-        """Answer a message that is no command with an ``error`` event, in its turn."""
+        """Answer a message that is no command with an ``error`` event, in its turn.
+
+        Where too much waits for its turn already, it is answered at once.
+        """
         if self._busy or not self._backlog.empty:
-            self._wait_behind(Rejected(error))
-        else:
-            self._apply(Rejected(error))
+            try:
+                self._wait_behind(Rejected(error))
+                return
+            except MailboxFull:
+                if self._busy:
+                    return
+        self._apply(Rejected(error))
 
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -13,6 +13,7 @@ from duologue.duplex_plugins.contract import (
     BeginResponse,
     Capabilities,
     FinishStage,
+    PluginEffect,
     PluginInput,
     SayText,
     StageFailed,
@@ -22,7 +23,7 @@ from duologue.duplex_plugins.contract import (
 from duologue.engines.payloads import AudioChunk, Payload, TextDelta
 from duologue.engines.ports import Request, Subscriber
 from duologue.protocol.commands import AppendAudio, ClearAudio, CommitAudio, CreateResponse
-from duologue.protocol.errors import ErrorCode
+from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.events import (
     AudioCleared,
     AudioCommitted,
@@ -384,11 +385,29 @@ def test_a_long_append_that_does_not_fit_is_refused_whole_and_once() -> None:
 def test_a_client_that_says_too_much_behind_a_long_append_is_refused() -> None:
     call = make_call(settings=SessionSettings(mailbox_size=2))
     call.send(MINUTE, ClearAudio())
-    with pytest.raises(MailboxFull):
+    with pytest.raises(MailboxFull) as refusal:
         call.send(ClearAudio())
+    call.session.reject(error_body(refusal.value))
+    assert call.client.error().error.code == "rate_limited"
     call.clock.advance(1.0)
     call.send(ClearAudio())
     assert len(call.client.of(AudioCleared)) == 2
+
+
+def test_a_rejection_that_finds_no_room_while_an_input_is_applied_is_dropped() -> None:
+    plugin = FakePlugin(answers=False)
+    call = make_call(plugin, settings=SessionSettings(mailbox_size=1))
+    step = plugin.step
+    body = ErrorBody(type="invalid_request_error", message="late")
+
+    def reject_twice(state: FakePlugin, item: PluginInput) -> Sequence[PluginEffect]:
+        call.session.reject(body)
+        call.session.reject(body)
+        return step(state, item)
+
+    plugin.step = reject_twice  # type: ignore[method-assign]
+    call.send(CreateResponse())
+    assert call.client.error().error == body
 
 
 def test_a_session_that_ends_takes_no_more_of_a_long_append() -> None:
