@@ -214,10 +214,10 @@ class Speaking:
                     break
                 event = self._deliver_speech(speech, now)
                 room -= len(speech.pcm)
-            elif isinstance(event, AudioTranscriptDelta | TextDelta):
-                self._deliver_text(event)
             else:
                 room -= booked_bytes(event)
+                if isinstance(event, AudioTranscriptDelta | TextDelta):
+                    self._deliver_text(event)
             events.append(event)
             if not self.buffer:
                 break

@@ -287,6 +287,17 @@ def test_a_full_transport_takes_a_part_and_the_rest_later() -> None:
     assert sum(bench.sent_ms(T)) == 800
 
 
+def test_a_full_transport_takes_a_part_of_the_text_too_and_the_rest_can_be_taken_back() -> None:
+    bench = Bench()
+    response = bench.begin(output_modalities=("text",))
+    for _ in range(100):
+        bench.speaking.say_text(response, "x" * 744, T)
+    taken = bench.pull(max_bytes=10_000)
+    assert sum(isinstance(event, TextDelta) for event in taken) <= 10
+    bench.speaking.stop(response, "cancelled", "client_cancelled", T)
+    assert not any(isinstance(event, TextDelta) for event in bench.pull())
+
+
 @given(
     chunks=st.lists(st.integers(1, 700), min_size=1, max_size=20),
     waits=st.lists(st.floats(0, 1.5), min_size=1, max_size=40),
