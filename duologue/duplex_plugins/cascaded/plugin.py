@@ -73,7 +73,8 @@ class State:
     """One session.
 
     Args:
-        history: The conversation as far as it is known here: the best guess at the next prompt.
+        history: The conversation: with what the person is saying, the best guess at the next
+            prompt.
         drafts: By stage key, those that are being written for a response.
         answers: By response id.
         speculation: An answer that nobody has asked for yet.
@@ -130,8 +131,8 @@ class CascadedPlugin:
                 yield from self._transcript(state, item)
             case ResponseRequested():
                 yield from self._requested(state, item)
-            case Interrupted(response_id=response_id, heard=heard):
-                self._interrupted(state, response_id, heard)
+            case Interrupted(response_id=response_id):
+                self._interrupted(state, response_id)
             case ConfigChanged(config=config):
                 yield from self._configured(state, config)
             case ConversationChanged(conversation=conversation):
@@ -148,7 +149,7 @@ class CascadedPlugin:
             case TurnKind.STARTED:
                 yield from self._drop_speculation(state)
                 yield from self._prefill(state)
-            case TurnKind.RESUMED:
+            case TurnKind.RESUMED | TurnKind.ABANDONED:
                 yield from self._drop_speculation(state)
             case TurnKind.COMMITTED:
                 state.idle_turns += 1
@@ -163,7 +164,6 @@ class CascadedPlugin:
             case TranscriptKind.SPECULATIVE if state.pausing and not state.idle_turns:
                 yield from self._speculate(state, item_id, text)
             case TranscriptKind.FINAL:
-                state.history = _with_text(state.history, item_id, text)
                 for request in list(state.waiting.values()):
                     view = _with_text(request.conversation, item_id, text)
                     yield from self._requested(state, replace(request, conversation=view))
@@ -227,7 +227,6 @@ class CascadedPlugin:
 
     def _requested(self, state: State, request: ResponseRequested) -> Iterator[PluginEffect]:
         state.idle_turns = 0
-        state.history = request.conversation
         state.waiting.pop(request.response_id, None)
         turns = unanswered(request.conversation)
         if any(turn.text is None for turn in turns):
@@ -277,15 +276,12 @@ class CascadedPlugin:
         state.answers[request.response_id] = answer
         return answer
 
-    def _interrupted(self, state: State, response_id: str, heard: str) -> None:
+    def _interrupted(self, state: State, response_id: str) -> None:
+        """Forget a response; what was heard of it comes with the conversation."""
         state.waiting.pop(response_id, None)
         answer = state.answers.pop(response_id, None)
         if answer is not None:
             self._forget_draft_of(state, answer)
-        history = [item for item in state.history if item.id != response_id]
-        if heard:
-            history.append(ItemView(id=response_id, role="assistant", text=heard, interrupted=True))
-        state.history = tuple(history)
 
     # The stages
 
@@ -345,10 +341,10 @@ class CascadedPlugin:
                 yield CancelStage(unfinished)
             yield self._fail(state, speaker, code)
 
-    def _fail(self, state: State, answer: Answer, code: str) -> PluginEffect:
-        end = EndResponse(answer.response_id, ResponseOutcome.FAILED, code)
-        self._over(state, answer)
-        return end
+    @staticmethod
+    def _fail(state: State, answer: Answer, code: str) -> PluginEffect:
+        del state.answers[answer.response_id]
+        return EndResponse(answer.response_id, ResponseOutcome.FAILED, code)
 
     def _followed(
         self, state: State, answer: Answer, effects: Iterator[PluginEffect]
@@ -358,15 +354,8 @@ class CascadedPlugin:
             if isinstance(effect, EndResponse):
                 for key in self._forget_draft_of(state, answer):
                     yield CancelStage(key)
-                self._over(state, answer)
+                del state.answers[answer.response_id]
             yield effect
-
-    @staticmethod
-    def _over(state: State, answer: Answer) -> None:
-        del state.answers[answer.response_id]
-        if answer.text:
-            said = ItemView(id=answer.response_id, role="assistant", text=answer.text)
-            state.history = (*state.history, said)
 
     @staticmethod
     def _forget_draft_of(state: State, answer: Answer) -> list[str]:

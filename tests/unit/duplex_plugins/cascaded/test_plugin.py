@@ -44,7 +44,18 @@ class Call(SessionModel):
         return self.give(UserTranscript(item_id, text, kind))
 
     def say(self, text: str | None, item_id: str = "u1") -> None:
-        self.conversation.append(ItemView(id=item_id, role="user", text=text))
+        self.add(ItemView(id=item_id, role="user", text=text))
+
+    def add(self, item: ItemView) -> None:
+        self.conversation.append(item)
+        assert self.give(ConversationChanged(tuple(self.conversation))) == []
+
+    def is_heard(self, response_id: str, heard: str) -> None:
+        """The response was interrupted, or its playback was cut."""
+        self.interrupt(response_id, heard)
+        item_id = f"i-{response_id}"
+        self.conversation = [item for item in self.conversation if item.id != item_id]
+        self.add(ItemView(id=item_id, role="assistant", text=heard, interrupted=True))
 
     def request(self, response_id: str = "r1", config: PluginConfig | None = None) -> object:
         config = config or self.config
@@ -77,7 +88,7 @@ class Call(SessionModel):
             self.end_stage(voice.key)
         said = self.responses[response_id].text
         if said:
-            self.conversation.append(ItemView(id=f"i-{response_id}", role="assistant", text=said))
+            self.add(ItemView(id=f"i-{response_id}", role="assistant", text=said))
 
 
 def prompt(stage: Stage) -> list[str]:
@@ -134,6 +145,13 @@ def test_when_the_person_goes_on_the_speculation_is_void() -> None:
     call.turn(TurnKind.PAUSING)
     call.transcript(TranscriptKind.SPECULATIVE, QUESTION)
     assert prompt(call.llm())[-1] == f"user: {QUESTION}"
+
+
+def test_a_turn_that_was_none_ends_the_speculation() -> None:
+    call = Call()
+    call.pause()
+    key = call.llm().key
+    assert call.turn(TurnKind.ABANDONED) == [CancelStage(key)]
 
 
 def test_the_same_words_again_do_not_begin_again() -> None:
@@ -219,7 +237,7 @@ def test_a_turn_taken_up_again_is_answered_once_for_both_parts() -> None:
     call = Call()
     call.pause("I need")
     call.commit("I need")
-    call.interrupt("r1")
+    call.is_heard("r1", "")
     call.pause("a taxi.", "u2")
     speculation = call.llm()
     assert prompt(speculation)[-1] == "user: I need a taxi."
@@ -232,7 +250,7 @@ def test_an_interruption_leaves_a_clean_state_and_the_heard_words_in_the_prompt(
     call.say("Tell me a story.")
     call.request()
     call.output(call.llm().key, TextDelta("Once upon a time, there was"))
-    call.interrupt("r1", "Once upon")
+    call.is_heard("r1", "Once upon")
     assert call.stages == {}
     call.pause("Stop.", "u2")
     assert prompt(call.llm())[-2:] == ["assistant: Once upon...", "user: Stop."]
@@ -243,7 +261,7 @@ def test_news_of_what_was_heard_counts_after_the_answer_is_over() -> None:
     call.say(QUESTION)
     call.request()
     call.answer("The capital is Paris.")
-    call.interrupt("r1", "The capital")
+    call.is_heard("r1", "The capital")
     call.pause("Sorry?", "u2")
     assert prompt(call.llm())[-2:] == ["assistant: The capital...", "user: Sorry?"]
 

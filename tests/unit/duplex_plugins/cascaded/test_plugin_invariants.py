@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -75,20 +77,22 @@ class CascadeMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.floor is not TurnKind.COMMITTED)
     @rule(text=st.one_of(st.none(), TEXTS))
     def ends_a_turn(self, text: str | None) -> None:
+        self.conversation.append(ItemView(id=self.item_id, role="user", text=None))
+        self.tell_conversation()
         self.move_floor(TurnKind.COMMITTED)
-        self.conversation.append(ItemView(id=self.item_id, role="user", text=text))
         if text is not None:
-            self.model.give(UserTranscript(self.item_id, text, TranscriptKind.FINAL))
+            self.understand(self.item_id, text)
+
+    @precondition(lambda self: self.floor is not TurnKind.COMMITTED)
+    @rule()
+    def takes_the_audio_back(self) -> None:
+        self.move_floor(TurnKind.ABANDONED)
+        self.floor = TurnKind.COMMITTED
 
     @precondition(lambda self: self.unknown())
     @rule(text=TEXTS)
     def is_understood_late(self, text: str) -> None:
-        item = self.unknown()[0]
-        self.conversation = [
-            ItemView(id=i.id, role=i.role, text=text) if i.id == item.id else i
-            for i in self.conversation
-        ]
-        self.model.give(UserTranscript(item.id, text, TranscriptKind.FINAL))
+        self.understand(self.unknown()[0].id, text)
 
     # The client
 
@@ -114,7 +118,7 @@ class CascadeMachine(RuleBasedStateMachine):
         self.turns += 1
         item = ItemView(id=self.item_id, role=role, text="Something.")
         self.conversation.append(item)
-        self.model.give(ConversationChanged(tuple(self.conversation)))
+        self.tell_conversation()
 
     # The stages
 
@@ -167,7 +171,7 @@ class CascadeMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Let everything come to its end: nothing may be left over."""
         for item in self.unknown():
-            self.model.give(UserTranscript(item.id, "At last.", TranscriptKind.FINAL))
+            self.understand(item.id, "At last.")
         for _ in range(100):
             for stage in self.model.running("llm"):
                 self.model.output(stage.key, TextDelta(" Done."))
@@ -195,6 +199,16 @@ class CascadeMachine(RuleBasedStateMachine):
     def move_floor(self, kind: TurnKind) -> None:
         self.floor = kind
         self.model.give(Turn(kind, self.item_id, 0))
+
+    def tell_conversation(self) -> None:
+        self.model.give(ConversationChanged(tuple(self.conversation)))
+
+    def understand(self, item_id: str, text: str) -> None:
+        self.conversation = [
+            replace(item, text=text) if item.id == item_id else item for item in self.conversation
+        ]
+        self.tell_conversation()
+        self.model.give(UserTranscript(item_id, text, TranscriptKind.FINAL))
 
     def active(self) -> list[str]:
         return [key for key, response in self.model.responses.items() if response.active]
