@@ -14,8 +14,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from duologue.gateway.settings import GatewaySettings
-from duologue.gateway.ws.channel import Channel
-from duologue.gateway.ws.connection import Connection
+from duologue.gateway.ws.channel import HIGH_WATER_BYTES, Channel
+from duologue.gateway.ws.connection import PULL_BYTES, Connection
 from duologue.protocol.limits import MAX_APPEND_BYTES
 from duologue.sessions.settings import SessionSettings
 from tests.faults.gateway_line import (
@@ -151,6 +151,8 @@ async def test_a_line_that_breaks_while_much_waits_for_it_leaves_nothing_behind(
                 for event in (append(600), COMMIT, CREATE):
                     line.send_event(event)
                 await server.is_backed_up()
+                # What no interruption could take back any more.
+                assert 0 < max(in_transports()) <= HIGH_WATER_BYTES + 4 * PULL_BYTES
                 cut(line)
                 if cut is RawWebSocket.finish:
                     line.go_on_reading()
@@ -234,6 +236,11 @@ async def test_after_a_hundred_comings_and_goings_every_place_is_free_again(
                 group.create_task(server.takes_a_call())
         await server.is_clean()
         await until(lambda: ends_of_lines() == 0)
+
+
+def in_transports() -> list[int]:
+    channels = [each for each in gc.get_objects() if isinstance(each, Channel)]
+    return [channel._transport.get_write_buffer_size() for channel in channels]
 
 
 def ends_of_lines() -> int:

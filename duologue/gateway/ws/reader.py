@@ -31,7 +31,7 @@ def choose_accept(private: bool) -> Accept:
         return by_callback
     if private:
         get_logger("gateway").warning(
-            "callback_reader_unavailable", consequence="a third more CPU per message"
+            "callback_reader_unavailable", consequence="a sixth more CPU"
         )
     return loop_channel.accept
 
