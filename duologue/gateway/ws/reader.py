@@ -30,9 +30,7 @@ def choose_accept(private: bool) -> Accept:
     if by_callback is not None:
         return by_callback
     if private:
-        get_logger("gateway").warning(
-            "callback_reader_unavailable", consequence="a sixth more CPU"
-        )
+        get_logger("gateway").warning("callback_reader_unavailable", consequence="a sixth more CPU")
     return loop_channel.accept
 
 
