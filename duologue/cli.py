@@ -65,6 +65,9 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 refused to start."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    # Before numpy loads: the products of a resampler are small, and threads cost them more than
+    # they give. Worker processes choose for themselves.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         return _run(arguments)
     except ConfigError as exc:

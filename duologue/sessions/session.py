@@ -8,6 +8,7 @@ about turns, responses or the wire.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 
 from duologue.core.clock import Clock
@@ -67,7 +68,9 @@ class Session:
         self._mailbox: Mailbox[SessionInput] = Mailbox(mailbox_size)
         self._backlog = Backlog(mailbox_size)
         self._on_closed = on_closed
-        self._barrier = CrashBarrier(self._crashed)
+        # Weak, or a session that is over would wait for the collector of circles.
+        crashed = weakref.WeakMethod(self._crashed)
+        self._barrier = CrashBarrier(lambda exc: _call(crashed(), exc))
         self._attachment: Attachment | None = None
         # An input is being applied; what comes in meanwhile is held back in the mailbox.
         self._busy = False
@@ -298,3 +301,8 @@ class Session:
         if attachment is not None:
             attachment.on_end(reason)
         self._on_closed(self, reason)
+
+
+def _call(method: Callable[[Exception], None] | None, exc: Exception) -> None:
+    if method is not None:
+        method(exc)

@@ -28,6 +28,9 @@ from duologue.core.errors import ConfigError
 from duologue.protocol.response_events import ResponseDone
 
 REFRESH_S = 0.1
+TAIL_S = 1.0
+"""Listened for after the last word, where nobody says when an answer ends."""
+
 ANSWER_TIMEOUT_S = 30.0
 """After a file was said, an answer must have begun within so long."""
 
@@ -166,17 +169,29 @@ async def _converse(call: DuplexClient, device: ClipDevice) -> CallError | None:
     try:
         await call.wait_until(lambda: not device.speaking, timeout_s=3600)
         if call.session.audio.input.turn_detection is None:
+            if call.answering:
+                # A model that decides by itself when to speak: it has no end to wait for.
+                await asyncio.sleep(TAIL_S)
+                return None
             await call.commit_audio()
             await call.create_response()
         with suppress(TimeoutError):
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 async for event in answered:
                     if isinstance(event, ResponseDone) and event.response.status != "cancelled":
+                        if event.response.status == "failed":
+                            return _failure(event)
                         break
         await call.wait_until_quiet()
     except CallError as exc:
         return exc
     return None
+
+
+def _failure(done: ResponseDone) -> CallError:
+    details = done.response.status_details
+    why = details.error.message if details is not None and details.error is not None else "unknown"
+    return CallError(f"the answer failed: {why} The server's log has the reason.")
 
 
 async def _show(call: DuplexClient, view: TranscriptView) -> None:
