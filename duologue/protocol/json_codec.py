@@ -19,6 +19,7 @@ import pybase64
 from duologue.core.errors import ClientError, ProtocolError
 from duologue.protocol.command_checks import check_command
 from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.events import Event
 from duologue.protocol.json_refusals import (
@@ -251,3 +252,7 @@ def _delta_head(response_id: str, item_id: str, output_index: int, content_index
         delta=b"",
     )
     return _ENCODER.encode(empty)[1:-2]
+
+
+REALTIME_JSON = Dialect("realtime", decode_command, encode_event)
+"""The Realtime dialect in JSON: what every stock client speaks."""

@@ -28,6 +28,7 @@ WITHOUT_TEST_OF_THEIR_OWN = {
     "engines/ports.py": "declarations only",
     "engines/runners/contract.py": "declarations only",
     "engines/schedulers/base.py": "declarations only",
+    "protocol/dialect.py": "declarations only",
     "sessions/effects.py": "declarations only",
     "sessions/inputs.py": "declarations only",
 }

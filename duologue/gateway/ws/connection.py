@@ -11,8 +11,9 @@ import asyncio
 from duologue.core.errors import ClientError
 from duologue.core.tasks import CrashBarrier
 from duologue.gateway.ws.channel import Channel
+from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode, error_body
-from duologue.protocol.json_codec import decode_command, encode_event
+from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.sessions.port import SessionPort
 from duologue.telemetry import get_logger
 
@@ -28,9 +29,13 @@ class Connection:
         when the transport is full, and at the end, does a task of ``run`` do the writing.
     """
 
-    def __init__(self, channel: Channel, port: SessionPort) -> None:
+    def __init__(
+        self, channel: Channel, port: SessionPort, dialect: Dialect = REALTIME_JSON
+    ) -> None:
         self._channel = channel
         self._port = port
+        self._decode = dialect.decode_command
+        self._encode = dialect.encode_event
         self._writer_due = asyncio.Event()
         self._close_reason: str | None = None
         self._barrier = CrashBarrier(self._crashed)
@@ -67,7 +72,7 @@ class Connection:
 
     def _on_message(self, message: bytes) -> None:
         try:
-            self._port.offer(decode_command(message))
+            self._port.offer(self._decode(message))
         except ClientError as exc:
             self._port.reject(error_body(exc))
 
@@ -76,7 +81,7 @@ class Connection:
         while channel.can_send():
             batch = self._port.pull(PULL_BYTES)
             for delivery in batch.deliveries:
-                channel.send(encode_event(delivery.event, delivery.seq))
+                channel.send(self._encode(delivery.event, delivery.seq))
             if not batch.more:
                 return
         self._writer_due.set()

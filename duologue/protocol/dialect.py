@@ -1,0 +1,27 @@
+"""A dialect: how commands and events are written on one connection.
+
+Chosen at the handshake and fixed for the life of the connection, so that two never mix. This
+module must not know any dialect; each is a module beside this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from duologue.protocol.commands import Command
+from duologue.protocol.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The two functions that a connection needs.
+
+    Args:
+        decode_command: Reads one message of a client; raises ``ClientError``.
+        encode_event: Writes one event with its number.
+    """
+
+    name: str
+    decode_command: Callable[[bytes], Command]
+    encode_event: Callable[[Event, int], bytes]
