@@ -22,7 +22,7 @@ class TelemetrySettings(Section):
     log_private: bool = False
     """Keep the keys that begin with `pii.`: transcripts, prompts, foreign error texts."""
 
-    flight_entries: Annotated[int, Field(ge=0, le=100_000)] = 512
+    flight_entries: Annotated[int, Field(ge=0, le=100_000)] = 1024
     """Inputs and effects that each session remembers, about 30 s of a call; 0 records nothing."""
 
     flight_folder: Path | None = None

@@ -9,7 +9,7 @@ from duologue.telemetry.settings import TelemetrySettings
 def test_private_values_are_dropped_and_thirty_seconds_recorded_unless_asked_otherwise() -> None:
     settings = TelemetrySettings()
     assert not settings.log_private
-    assert settings.flight_entries >= 30 * 33  # 25 appends and 8 deltas a second
+    assert settings.flight_entries >= 30 * 33  # 31 detector windows a second, and some events
     assert settings.flight_folder is None
 
 
