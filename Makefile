@@ -126,6 +126,8 @@ $(STAMPS)/venv:
 	@"$(PYTHON)" -m venv $(VENV) || { \
 		echo "This Python cannot make virtual environments (on Debian: apt-get install python3-venv)." >&2; \
 		exit 1; }
+	@# Older ones cannot tell where a wheel is without loading it, so weights could not be resumed.
+	$(PIP) install --quiet --upgrade 'pip>=25.3'
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/local: $(STAMPS)/venv pyproject.toml
