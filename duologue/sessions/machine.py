@@ -241,8 +241,10 @@ class SessionMachine:
 
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
         """Return what may be sent to the client now, and the effects of sending it."""
-        self.speaking.let_pass(now)
-        events = self.speaking.pull(now, max_bytes)
+        speaking = self.speaking
+        if speaking.paced_until is not None:
+            speaking.let_pass(now)
+        events = speaking.pull(now, max_bytes)
         if events:
             self._waiting_since = None
             # What was sent may have been the last that a response had to say for now.

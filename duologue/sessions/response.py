@@ -57,10 +57,11 @@ class Response:
     Args:
         progress_at: When it was created, or last produced something.
         item_id: The assistant's message; made at the first output.
+        audio: The answer is spoken.
         spoken: All that was generated so far; shared with the conversation's entry.
         awaits: Items of its conversation whose words were not known when it was created.
         delivered_text: What was handed to the connection as text or transcript.
-        outcome: Set when generation ends: the status and reason for ``response.done``.
+        status: How generation ended, with ``reason``: both are for ``response.done``.
     """
 
     id: str
@@ -71,6 +72,7 @@ class Response:
     awaits: frozenset[str] = frozenset()
     state: ResponseState = ResponseState.CREATED
     spoken: Spoken = field(init=False)
+    audio: bool = field(init=False)
     delivered_text: list[str] = field(default_factory=list)
     sent_speech: bool = False
     status: str = "completed"
@@ -78,12 +80,8 @@ class Response:
     usage: TokenUsage | None = None
 
     def __post_init__(self) -> None:
+        self.audio = "audio" in self.config.output_modalities
         self.spoken = Spoken(self.id, self.encoder.from_hz)
-
-    @property
-    def audio(self) -> bool:
-        """The answer is spoken."""
-        return "audio" in self.config.output_modalities
 
     @property
     def out_of_band(self) -> bool:

@@ -292,8 +292,6 @@ class Session:
         self._perform(self.machine.crash(fault))
 
     def _end(self, reason: str) -> None:
-        if self._closed:
-            return
         self._closed = True
         self._wheel.set(self, None)
         self._observer.closed(reason, self.machine.streams.stale_dropped)

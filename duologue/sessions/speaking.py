@@ -163,8 +163,10 @@ class Speaking:
         if not response.audio:
             self._count_sent(response, samples)
             return
-        self._open_item(response)
-        response.spoken.marks.extend(marks)
+        if response.state is ResponseState.CREATED:
+            self._open_item(response)
+        if marks:
+            response.spoken.marks.extend(marks)
         if pcm:
             self.buffer.put_speech(response.id, pcm)
             response.spoken.samples += samples
@@ -303,7 +305,8 @@ class Speaking:
         self._count_sent(response, samples)
         response.sent_speech = True
         event = audio_delta(response, response.encoder.encode(speech.pcm))
-        self._end_if_delivered(response)
+        if response.state is ResponseState.DRAINING:
+            self._end_if_delivered(response)
         return event
 
     def _count_sent(self, response: Response, samples: int) -> None:
