@@ -117,6 +117,7 @@ def test_forgetting_goes_forward_only_and_never_past_the_end() -> None:
 
 def test_without_commits_nothing_is_kept_and_nothing_is_refused() -> None:
     audio = make_audio(capacity_ms=1, retain=False)
+    audio.check_room(1 << 20)
     frame = audio.append(pcm(1000))
     assert frame is not None
     assert frame.pcm == pcm(1000)

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from duologue.core.errors import PluginError
-from duologue.core.ids import id_maker
 from duologue.engines.payloads import SpeechMark, TokenUsage
-from duologue.protocol.audio_formats import AudioFormat, PcmFormat, PcmuFormat
-from duologue.protocol.commands import ResponseParams
-from duologue.protocol.events import AudioCleared, Event, ItemAdded, ItemDeleted
+from duologue.protocol.audio_formats import PcmuFormat
+from duologue.protocol.events import AudioCleared, ItemAdded, ItemDeleted
 from duologue.protocol.items import InputText, MessageItem
-from duologue.protocol.response_config import response_config
 from duologue.protocol.response_events import (
     AudioDelta,
     AudioTranscriptDelta,
@@ -25,63 +17,10 @@ from duologue.protocol.response_events import (
     ResponseDone,
     TextDelta,
 )
-from duologue.protocol.session_config import SessionConfig
-from duologue.sessions.history import History
 from duologue.sessions.output_buffer import OutputLimits, OutputOverflow
-from duologue.sessions.response import Response, ResponseState
-from duologue.sessions.speaking import Pace, Speaking
-
-RATE_HZ = 24000
-MS = RATE_HZ // 1000
-T = 100.0
-ALL = 1 << 30
-
-
-def pcm(ms: int) -> bytes:
-    return b"\x01\x00" * (ms * MS)
-
-
-class Bench:
-    """A mouth, and a client that reads when a test says so."""
-
-    def __init__(
-        self,
-        pace: Pace | None = None,
-        limits: OutputLimits | None = None,
-        max_items: int = 100,
-        output_format: AudioFormat | None = None,
-    ) -> None:
-        self.history = History(max_items)
-        self.speaking = Speaking(
-            self.history,
-            limits or OutputLimits(),
-            pace or Pace(),
-            RATE_HZ,
-            id_maker(random.Random(0)),
-        )
-        self.config = SessionConfig(output_format=output_format or PcmFormat())
-
-    def begin(self, name: str = "r", **params: object) -> Response:
-        wanted = ResponseParams(**params)  # type: ignore[arg-type]
-        return self.speaking.begin(name, response_config(self.config, wanted), T)
-
-    def pull(self, now: float = T, max_bytes: int = ALL) -> list[Event]:
-        self.speaking.let_pass(now)
-        return self.speaking.pull(now, max_bytes)
-
-    def sent_ms(self, now: float, max_bytes: int = ALL) -> list[int]:
-        """Lengths of the pieces of speech that may go out now."""
-        return pieces(self.pull(now, max_bytes))
-
-
-def pieces(events: Sequence[Event]) -> list[int]:
-    return [len(event.delta) // 2 // MS for event in events if isinstance(event, AudioDelta)]
-
-
-def done(events: Sequence[Event]) -> ResponseDone:
-    (event,) = [event for event in events if isinstance(event, ResponseDone)]
-    return event
-
+from duologue.sessions.response import ResponseState
+from duologue.sessions.speaking import Pace
+from tests.unit.sessions.speaking_bench import MS, Bench, T, done, pcm, pieces
 
 # Order
 
@@ -203,125 +142,6 @@ def test_an_answer_whose_item_was_deleted_ends_all_the_same() -> None:
     done(bench.pull())
 
 
-# Pace
-
-
-def test_speech_is_sent_in_pieces_at_most_the_lead_ahead_of_playback() -> None:
-    bench = Bench(Pace(lead_ms=1000, delta_ms=200))
-    response = bench.begin()
-    bench.speaking.say_audio(response, pcm(3000), (), T)
-    assert bench.sent_ms(T) == [200] * 5
-    assert not bench.speaking.has_output()
-    assert bench.speaking.paced_until == pytest.approx(T + 0.2)
-    assert bench.sent_ms(T + 0.1) == []
-    assert bench.sent_ms(T + 0.2) == [200]
-    assert bench.sent_ms(T + 1.0) == [200] * 4
-
-
-def test_without_a_lead_everything_is_sent_at_once() -> None:
-    bench = Bench(Pace(lead_ms=None, delta_ms=200))
-    bench.speaking.say_audio(bench.begin(), pcm(3000), (), T)
-    assert sum(bench.sent_ms(T)) == 3000
-    assert bench.speaking.paced_until is None
-
-
-def test_events_do_not_wait_for_the_pace() -> None:
-    bench = Bench(Pace(lead_ms=200, delta_ms=200))
-    bench.speaking.say_audio(bench.begin(), pcm(3000), (), T)
-    bench.pull()
-    assert not bench.speaking.has_output()
-    bench.speaking.emit(AudioCleared())
-    assert bench.speaking.has_output()
-    assert bench.pull() == [AudioCleared()]
-
-
-def test_the_first_speech_goes_at_once_however_short() -> None:
-    bench = Bench()
-    bench.speaking.say_audio(bench.begin(), pcm(20), (), T)
-    assert bench.sent_ms(T) == [20]
-
-
-def test_short_pieces_wait_to_be_merged_unless_the_person_would_run_dry() -> None:
-    bench = Bench(Pace(merge_ms=100, dry_ms=250))
-    response = bench.begin()
-    bench.speaking.say_audio(response, pcm(400), (), T)
-    bench.pull()
-    bench.speaking.say_audio(response, pcm(40), (), T)
-    assert bench.sent_ms(T) == []
-    assert bench.speaking.paced_until == pytest.approx(T + 0.15)
-    assert not bench.speaking.has_output()
-    assert bench.sent_ms(T + 0.15) == [40]
-
-
-def test_a_piece_that_has_grown_long_enough_goes_at_once() -> None:
-    bench = Bench(Pace(merge_ms=100))
-    response = bench.begin()
-    bench.speaking.say_audio(response, pcm(400), (), T)
-    bench.pull()
-    bench.speaking.say_audio(response, pcm(40), (), T)
-    bench.pull()
-    bench.speaking.say_audio(response, pcm(59), (), T)
-    assert not bench.speaking.has_output()
-    bench.speaking.say_audio(response, pcm(1), (), T)
-    assert bench.speaking.has_output()
-    assert bench.sent_ms(T) == [100]
-
-
-def test_the_last_piece_of_an_answer_waits_for_nothing() -> None:
-    bench = Bench(Pace(merge_ms=100))
-    response = bench.begin()
-    bench.speaking.say_audio(response, pcm(440), (), T)
-    assert bench.sent_ms(T) == [200, 200]
-    bench.speaking.generated(response, "completed", "", None)
-    assert bench.speaking.has_output()
-    events = bench.pull()
-    assert pieces(events) == [40]
-    done(events)
-
-
-def test_a_full_transport_takes_a_part_and_the_rest_later() -> None:
-    bench = Bench()
-    bench.speaking.say_audio(bench.begin(), pcm(1000), (), T)
-    assert bench.sent_ms(T, max_bytes=9600) == [200]
-    assert bench.speaking.has_output()
-    assert sum(bench.sent_ms(T)) == 800
-
-
-def test_a_full_transport_takes_a_part_of_the_text_too_and_the_rest_can_be_taken_back() -> None:
-    bench = Bench()
-    response = bench.begin(output_modalities=("text",))
-    for _ in range(100):
-        bench.speaking.say_text(response, "x" * 744, T)
-    taken = bench.pull(max_bytes=10_000)
-    assert sum(isinstance(event, TextDelta) for event in taken) <= 10
-    bench.speaking.stop(response, "cancelled", "client_cancelled", T)
-    assert not any(isinstance(event, TextDelta) for event in bench.pull())
-
-
-@given(
-    chunks=st.lists(st.integers(1, 700), min_size=1, max_size=20),
-    waits=st.lists(st.floats(0, 1.5), min_size=1, max_size=40),
-)
-def test_the_lead_is_kept_and_nothing_is_lost_or_doubled(
-    chunks: list[int], waits: list[float]
-) -> None:
-    pace = Pace(lead_ms=1000, delta_ms=200, merge_ms=100, dry_ms=250)
-    bench = Bench(pace)
-    response, now, sent = bench.begin(), T, 0
-    for ms in chunks:
-        bench.speaking.say_audio(response, pcm(ms), (), now)
-    bench.speaking.generated(response, "completed", "", None)
-    for wait_s in [*waits, 60.0]:
-        now += wait_s
-        sent += sum(bench.sent_ms(now))
-        assert bench.speaking.playback.lead_s(now) <= 1.0 + 1 / RATE_HZ
-        while wait_s == 60.0 and bench.speaking.paced_until is not None:
-            now = bench.speaking.paced_until
-            sent += sum(bench.sent_ms(now))
-    assert sent == sum(chunks)
-    assert response.state is ResponseState.ENDED
-
-
 # Being stopped
 
 
@@ -439,6 +259,18 @@ def test_what_is_sent_may_be_granted_once() -> None:
     assert bench.speaking.unsettled
     assert bench.speaking.settle() == ({"r": 300 * MS}, [])
     assert bench.speaking.settle() == ({}, [])
+
+
+def test_what_nobody_is_granted_credit_for_is_forgotten_unless_an_answer_has_ended() -> None:
+    bench = Bench()
+    response = bench.begin()
+    bench.speaking.say_audio(response, pcm(300), (), T)
+    bench.pull()
+    assert bench.speaking.settle_unasked()
+    assert bench.speaking.settle() == ({}, [])
+    bench.speaking.generated(response, "completed", "", None)
+    assert not bench.speaking.settle_unasked()
+    assert bench.speaking.settle() == ({}, [response])
 
 
 def test_speech_in_a_written_answer_counts_as_sent_and_is_heard_by_nobody() -> None:

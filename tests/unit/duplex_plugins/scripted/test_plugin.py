@@ -86,6 +86,12 @@ def test_an_interruption_needs_no_answer() -> None:
     assert list(plugin.step(state, Interrupted("r1", ""))) == []
 
 
+def test_it_needs_neither_audio_nor_words() -> None:
+    capabilities = make_plugin("one").capabilities()
+    assert not capabilities.hears_audio
+    assert not capabilities.reads_transcripts
+
+
 def test_an_option_that_it_does_not_know_is_refused() -> None:
     with pytest.raises(ConfigError, match="plugin scripted"):
         create({"line": "one"})
