@@ -76,8 +76,12 @@ async def _take_turn(call: Call, question: Question) -> Row:
         return [answer for answer in call.answers.values() if answer.created_s > asked_s]
 
     def over() -> bool:
-        """Everything that was begun is done, and at least one was."""
-        return bool(answers()) and all(answer.done_s is not None for answer in answers())
+        """Everything that was begun is done, and one has an answer.
+
+        One that was begun at a pause in the question is withdrawn, and another one follows.
+        """
+        done = all(answer.done_s is not None for answer in answers())
+        return done and any(answer.status == "completed" for answer in answers())
 
     await call.wait_until(over, end_s - time.monotonic() + ANSWER_LIMIT_S)
     playback_end_s = max((answer.playback_end_s() for answer in answers()), default=0.0)
