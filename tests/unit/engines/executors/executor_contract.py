@@ -225,7 +225,7 @@ class ExecutorContract:
         worker.kill()
         loss = await ear.lost()
         assert loss.code == "replica_lost"
-        assert ear.of("a") == []
+        assert not any(isinstance(each, JobOutput | JobEnded) for each in ear.of("a"))
 
     async def test_a_worker_that_is_killed_twice_is_lost_once(self, executor: Executor) -> None:
         ear = Ear()
