@@ -42,6 +42,7 @@ BROAD_EXCEPTS = {
 
 SERVER_ONLY = (
     "aiohttp",
+    "av",
     "prometheus_client",
     "pydantic",
     "pydantic_settings",
