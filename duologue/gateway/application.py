@@ -22,6 +22,7 @@ def make_application(
     router = app.router
     router.add_get("/v1/realtime", realtime.handle)
     router.add_get("/realtime", realtime.handle)
+    router.add_get("/v1/duplex", realtime.handle)
     router.add_get("/v1/models", status.models)
     router.add_get("/health", status.health)
     router.add_get("/ready", status.ready)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
@@ -26,6 +26,9 @@ class GatewaySettings(Section):
     allowed_origins: tuple[str, ...] = ()
     """Web origins besides our own page's whose pages may connect, as ``https://example.org``;
     ``*`` for any."""
+
+    dialects: tuple[Literal["beta", "duplex"], ...] = ("beta", "duplex")
+    """Dialects that a client may ask for besides the plain one; others are refused."""
 
     max_message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = MAX_MESSAGE_BYTES
     """Messages from a client must be smaller; 15 MiB of audio in base64 and their envelope fit."""

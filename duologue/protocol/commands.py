@@ -161,7 +161,7 @@ class CancelResponse(
     response_id: str | None = None
 
 
-Command: TypeAlias = (
+RealtimeCommand: TypeAlias = (
     UpdateSession
     | AppendAudio
     | CommitAudio
@@ -174,3 +174,6 @@ Command: TypeAlias = (
     | CreateResponse
     | CancelResponse
 )
+"""What any Realtime client may say."""
+
+Command: TypeAlias = RealtimeCommand

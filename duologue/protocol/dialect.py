@@ -19,9 +19,11 @@ class Dialect:
 
     Args:
         decode_command: Reads one message of a client; raises ``ClientError``.
-        encode_event: Writes one event with its number.
+        encode_event: Writes one event with its number; None where the dialect has no such event.
+        binary: Messages go out in binary frames, else in text frames.
     """
 
     name: str
     decode_command: Callable[[bytes], Command]
-    encode_event: Callable[[Event, int], bytes]
+    encode_event: Callable[[Event, int], bytes | None]
+    binary: bool = False

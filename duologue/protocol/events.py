@@ -300,7 +300,7 @@ class RateLimitsUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="rate_lim
     rate_limits: tuple[RateLimit, ...] = ()
 
 
-Event: TypeAlias = (
+RealtimeEvent: TypeAlias = (
     ErrorEvent
     | SessionCreated
     | SessionUpdated
@@ -336,3 +336,6 @@ Event: TypeAlias = (
     | FunctionCallArgumentsDone
     | RateLimitsUpdated
 )
+"""What every Realtime client knows, and the only events that a GA or a beta connection gets."""
+
+Event: TypeAlias = RealtimeEvent

@@ -18,10 +18,10 @@ import pybase64
 
 from duologue.core.errors import ClientError, ProtocolError
 from duologue.protocol.command_checks import check_command
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.commands import AppendAudio, Command, RealtimeCommand
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode, over_limit, refused
-from duologue.protocol.events import Event
+from duologue.protocol.events import Event, RealtimeEvent
 from duologue.protocol.json_refusals import (
     event_type,
     readable_event_id,
@@ -76,11 +76,12 @@ def _with(wire: type, replaced: type, union: Any) -> Any:
 
 
 _COMMANDS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    _with(_AppendWire, AppendAudio, Command)
+    _with(_AppendWire, AppendAudio, RealtimeCommand)
 )
 _EVENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_with(_DeltaWire, AudioDelta, Event))
 _EVENT_HEAD = msgspec.json.Decoder(_EventHead)
 _EVENT_TYPES = frozenset(member.__struct_config__.tag for member in get_args(Event))
+_REALTIME_EVENTS = frozenset(get_args(RealtimeEvent))
 _STRINGS = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
 
@@ -110,8 +111,12 @@ def decode_command(message: bytes | str) -> Command:
     return _decode_typed(message)
 
 
-def encode_event(event: Event, seq: int) -> bytes:
-    """Write one message to a client, with its number as ``event_id``."""
+def encode_event(event: Event, seq: int) -> bytes | None:
+    """Write one message to a client, with its number as ``event_id``.
+
+    Returns:
+        None for an event that stock clients do not know: most stumble over one.
+    """
     if type(event) is AudioDelta:
         head = _delta_head(
             event.response_id, event.item_id, event.output_index, event.content_index
@@ -119,6 +124,8 @@ def encode_event(event: Event, seq: int) -> bytes:
         number = str(seq).encode()
         audio = _encode_base64(event.delta)
         return b"".join((b'{"event_id":"event_', number, b'",', head, audio, b'"}'))
+    if type(event) not in _REALTIME_EVENTS:
+        return None
     return b'{"event_id":"event_%d",%b' % (seq, _ENCODER.encode(event)[1:])
 
 

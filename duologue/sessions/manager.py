@@ -18,7 +18,13 @@ from duologue.engines.ports import Ended, EnginePort
 from duologue.protocol.commands import Command
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event
-from duologue.protocol.session_config import SemanticVad, ServerVad, SessionConfig
+from duologue.protocol.session_config import (
+    SemanticVad,
+    ServerVad,
+    SessionConfig,
+    SessionKind,
+    TurnDetection,
+)
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import Observation, SessionObserver
 from duologue.sessions.session import Session
@@ -90,12 +96,13 @@ class SessionManager:
                 retry_after_s=RETRY_AFTER_S,
             )
 
-    def open(self, model: str | None) -> Session:
+    def open(self, model: str | None, kind: SessionKind = "realtime") -> Session:
         """Open a session.
 
         Args:
             model: What the client asked for. A name that is not ours means the default model:
                 stock clients send the names of their vendor's models.
+            kind: What it is for, until the client says otherwise.
 
         Raises:
             CapacityError: There is no room, see ``check_room``.
@@ -113,7 +120,7 @@ class SessionManager:
             session_id,
             model or default,
             plugin,
-            default_config(detectors),
+            default_config(detectors, kind),
             settings.model_copy(update={"listening": self._available(settings.listening)}),
             detectors=detectors,
             new_id=self._new_id,
@@ -179,13 +186,14 @@ class SessionManager:
         return frozenset({"server_vad", "semantic_vad"})
 
 
-def default_config(detectors: frozenset[str]) -> SessionConfig:
+def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") -> SessionConfig:
     """Return what is in force before the client says anything."""
+    detection: TurnDetection | None = None
     if "semantic_vad" in detectors:
-        return SessionConfig(turn_detection=SemanticVad())
-    if "server_vad" in detectors:
-        return SessionConfig(turn_detection=ServerVad())
-    return SessionConfig(turn_detection=None)
+        detection = SemanticVad()
+    elif "server_vad" in detectors:
+        detection = ServerVad()
+    return SessionConfig(kind=kind, turn_detection=detection)
 
 
 def recorded_kinds() -> Kinds:

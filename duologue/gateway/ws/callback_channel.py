@@ -29,14 +29,14 @@ class Upgraded(web.StreamResponse):
 
 
 async def accept(
-    request: web.Request, max_message_bytes: int, timing: Timing
+    request: web.Request, protocol: str | None, max_message_bytes: int, timing: Timing
 ) -> tuple[web.StreamResponse, Channel]:
-    """Answer a checked handshake.
+    """Answer a checked handshake, and select ``protocol``.
 
     Raises:
         ConnectionError: The client is gone.
     """
-    response = Upgraded(status=101, headers=answer(request.headers))
+    response = Upgraded(status=101, headers=answer(request.headers, protocol))
     response.force_close()
     await response.prepare(request)
     if request.transport is None:

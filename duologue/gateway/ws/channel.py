@@ -21,12 +21,14 @@ from aiohttp.http import WebSocketError
 from duologue.core.clock import Clock
 from duologue.core.wheel import TimerWheel
 from duologue.gateway.ws.frames import (
+    BINARY,
     GOING_AWAY,
+    TEXT,
     answering_code,
     close_frame,
+    message_frame,
     ping_frame,
     pong_frame,
-    text_frame,
 )
 from duologue.gateway.ws.heartbeat import Beat, Heartbeat
 from duologue.telemetry import get_logger
@@ -119,7 +121,11 @@ class Channel(ABC):
 
     def send(self, message: bytes) -> None:
         """Write a text message; call only where ``can_send`` said yes."""
-        self._transport.write(text_frame(message))
+        self._transport.write(message_frame(TEXT, message))
+
+    def send_binary(self, message: bytes) -> None:
+        """Write a binary message; call only where ``can_send`` said yes."""
+        self._transport.write(message_frame(BINARY, message))
 
     async def writable(self) -> bool:
         """Wait until a message may be written; ``False`` once none ever will be."""

@@ -36,6 +36,7 @@ class Connection:
         self._port = port
         self._decode = dialect.decode_command
         self._encode = dialect.encode_event
+        self._send = channel.send_binary if dialect.binary else channel.send
         self._writer_due = asyncio.Event()
         self._close_reason: str | None = None
         self._barrier = CrashBarrier(self._crashed)
@@ -81,7 +82,9 @@ class Connection:
         while channel.can_send():
             batch = self._port.pull(PULL_BYTES)
             for delivery in batch.deliveries:
-                channel.send(self._encode(delivery.event, delivery.seq))
+                message = self._encode(delivery.event, delivery.seq)
+                if message is not None:
+                    self._send(message)
             if not batch.more:
                 return
         self._writer_due.set()

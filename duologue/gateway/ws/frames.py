@@ -10,7 +10,10 @@ import struct
 GOING_AWAY = 1001
 NORMAL = 1000
 
-_TEXT = 0x81
+TEXT = 0x81
+BINARY = 0x82
+"""The first byte of a message of each kind."""
+
 _CLOSE = 0x88
 _PING = 0x89
 _PONG = 0x8A
@@ -23,14 +26,14 @@ _medium_head = struct.Struct("!BBH").pack
 _long_head = struct.Struct("!BBQ").pack
 
 
-def text_frame(message: bytes) -> bytes:
-    """Return a text message as one frame."""
+def message_frame(kind: int, message: bytes) -> bytes:
+    """Return a message, ``TEXT`` or ``BINARY``, as one frame."""
     size = len(message)
     if size < 126:
-        return _short_head(_TEXT, size) + message
+        return _short_head(kind, size) + message
     if size < 65536:
-        return _medium_head(_TEXT, 126, size) + message
-    return _long_head(_TEXT, 127, size) + message
+        return _medium_head(kind, 126, size) + message
+    return _long_head(kind, 127, size) + message
 
 
 def close_frame(code: int, reason: str) -> bytes:

@@ -16,9 +16,6 @@ from duologue.core.errors import ClientError
 
 Headers = CIMultiDictProxy[str] | CIMultiDict[str]
 
-REALTIME_PROTOCOL = "realtime"
-"""The one subprotocol that is ever selected: others carry keys and names of programs."""
-
 _KEY_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _VERSION = "13"
 _NONCE_BYTES = 16
@@ -52,8 +49,12 @@ def offered_protocols(headers: Headers) -> list[str]:
     return list(_tokens(headers, "Sec-WebSocket-Protocol"))
 
 
-def answer(headers: Headers) -> dict[str, str]:
-    """Return the headers that accept a checked handshake; no extension is ever selected."""
+def answer(headers: Headers, protocol: str | None) -> dict[str, str]:
+    """Return the headers that accept a checked handshake; no extension is ever selected.
+
+    Args:
+        protocol: The subprotocol to select, one of those offered.
+    """
     digest = hashlib.sha1(
         headers["Sec-WebSocket-Key"].strip().encode() + _KEY_SALT, usedforsecurity=False
     ).digest()
@@ -62,8 +63,8 @@ def answer(headers: Headers) -> dict[str, str]:
         "Connection": "upgrade",
         "Sec-WebSocket-Accept": base64.b64encode(digest).decode(),
     }
-    if REALTIME_PROTOCOL in offered_protocols(headers):
-        accepted["Sec-WebSocket-Protocol"] = REALTIME_PROTOCOL
+    if protocol is not None:
+        accepted["Sec-WebSocket-Protocol"] = protocol
     return accepted
 
 

@@ -11,7 +11,6 @@ from aiohttp import WSMsgType, web
 
 from duologue.core.tasks import CrashBarrier
 from duologue.gateway.ws.channel import Channel, Timing
-from duologue.gateway.ws.handshake import answer
 from duologue.gateway.ws.heartbeat import Beat
 
 _LOOK_EVERY_S = 0.05
@@ -28,15 +27,13 @@ class ReceivingResponse(web.WebSocketResponse[bool]):
 
 
 async def accept(
-    request: web.Request, max_message_bytes: int, timing: Timing
+    request: web.Request, protocol: str | None, max_message_bytes: int, timing: Timing
 ) -> tuple[web.StreamResponse, Channel]:
-    """Answer a checked handshake.
+    """Answer a checked handshake, and select ``protocol``.
 
     Raises:
         ConnectionError: The client is gone.
     """
-    accepted = answer(request.headers)
-    protocol = accepted.get("Sec-WebSocket-Protocol")
     response = ReceivingResponse(
         heartbeat=timing.heartbeat_s,
         max_msg_size=max_message_bytes,

@@ -15,9 +15,9 @@ from duologue.gateway.ws.channel import Channel, Timing
 from duologue.telemetry import get_logger
 
 Accept: TypeAlias = Callable[
-    [web.Request, int, Timing], Awaitable[tuple[web.StreamResponse, Channel]]
+    [web.Request, str | None, int, Timing], Awaitable[tuple[web.StreamResponse, Channel]]
 ]
-"""Answers a checked handshake, for messages of so many bytes at most."""
+"""Answers a checked handshake with a subprotocol, for messages of so many bytes at most."""
 
 
 def choose_accept(private: bool) -> Accept:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import parse_qs
 
 from aiohttp import web
 
@@ -17,6 +16,7 @@ from duologue.gateway.auth import Access
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.connection import Connection
+from duologue.gateway.ws.form import connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.reader import choose_accept
 from duologue.sessions.manager import SessionManager
@@ -42,6 +42,7 @@ class RealtimeEndpoint:
         self._sessions = sessions
         self._admission = admission
         self._access = access
+        self._dialects = settings.dialects
         self._max_message_bytes = settings.max_message_bytes
         self._timing = timing
         self._accept = choose_accept(settings.private_reader)
@@ -57,22 +58,26 @@ class RealtimeEndpoint:
             ClientError: It may not connect, or did not try to.
             CapacityError: No call can begin now.
         """
-        self._access.check(request.headers, offered_protocols(request.headers))
+        offered = offered_protocols(request.headers)
+        self._access.check(request.headers, offered)
         check_upgrade(request.headers)
+        form = connection_form(
+            request.path, request.query_string, request.headers, offered, self._dialects
+        )
         self._admission.check_call()
         # Before the upgrade, since only there can a refusal say why.
-        session = self._sessions.open(_model(request))
+        session = self._sessions.open(form.model, form.kind)
         with self._counted():
             try:
                 response, channel = await self._accept(
-                    request, self._max_message_bytes, self._timing
+                    request, form.protocol, self._max_message_bytes, self._timing
                 )
             except BaseException as exc:
                 session.close(CLIENT_GONE)
                 if isinstance(exc, ConnectionError):
                     return web.Response()  # nobody is there to read it
                 raise
-            await Connection(channel, session).run()
+            await Connection(channel, session, form.dialect).run()
         return response
 
     async def wait_closed(self, timeout_s: float) -> None:
@@ -93,9 +98,3 @@ class RealtimeEndpoint:
             self._connections -= 1
             if not self._connections:
                 self._idle.set()
-
-
-def _model(request: web.Request) -> str | None:
-    # One stock client appends "?model=" to a URL that may already hold a query.
-    query = parse_qs(request.query_string.replace("?", "&"))
-    return query.get("model", [None])[0]

@@ -6,8 +6,8 @@ from tests.unit.gateway.raw_websocket import connected
 from tests.unit.gateway.small_server import small_server
 
 
-@pytest.mark.parametrize("path", ["/v1/realtime", "/realtime"])
-async def test_a_call_may_come_by_either_path(path: str) -> None:
+@pytest.mark.parametrize("path", ["/v1/realtime", "/realtime", "/v1/duplex"])
+async def test_a_call_may_come_by_any_of_its_paths(path: str) -> None:
     async with small_server() as server, connected(server.port) as peer:
         await peer.upgrade(path)
         assert (await peer.event())["type"] == "session.created"

@@ -175,6 +175,10 @@ def test_without_detectors_clients_commit_by_hand() -> None:
     assert default_config(frozenset()).turn_detection is None
 
 
+def test_a_session_may_be_for_transcripts_from_its_beginning() -> None:
+    assert default_config(frozenset(), "transcription").kind == "transcription"
+
+
 def test_flight_recorders_know_what_goes_in_and_out_of_a_session() -> None:
     kinds = recorded_kinds()
     for kind in (AppendAudio, AudioChunk, Ended, AudioDelta, SessionCreated):

@@ -119,6 +119,15 @@ class MessageContract:
             assert await line.received(1) == [b"in three pieces"]
             assert await peer.frame() == Frame(PONG, b"still there?")
 
+    async def test_messages_go_out_in_frames_of_their_kind(self, server: ChannelServer) -> None:
+        async with connected(server.port) as peer:
+            await peer.upgrade()
+            line = await server.line()
+            line.channel.send(b"text")
+            line.channel.send_binary(b"\xff")
+            assert await peer.frame() == Frame(TEXT, b"text")
+            assert await peer.frame() == Frame(BINARY, b"\xff")
+
     async def test_bytes_arrive_one_at_a_time(self, server: ChannelServer) -> None:
         async with connected(server.port) as peer:
             await peer.upgrade()

@@ -10,8 +10,10 @@ from structlog.testing import capture_logs
 from duologue.core.mailbox import MailboxFull
 from duologue.gateway.ws.connection import PULL_BYTES, Connection, close_of
 from duologue.protocol.commands import ClearAudio, Command
+from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import AudioCleared, ErrorBody, Event
+from duologue.protocol.json_codec import REALTIME_JSON, decode_command, encode_event
 from duologue.protocol.response_events import TextDelta
 from duologue.sessions.port import Attachment, Batch, Delivery
 
@@ -41,6 +43,9 @@ class FakeChannel:
         assert self.can_send()
         self.room -= 1
         self.sent.append(message)
+
+    def send_binary(self, message: bytes) -> None:
+        self.send(b"binary: " + message)
 
     async def writable(self) -> bool:
         while not self.can_send():
@@ -119,13 +124,14 @@ class FakePort:
 class Scene:
     """A connection that runs, with both its ends in the test's hands."""
 
-    def __init__(self, room: int = 1000) -> None:
+    def __init__(self, room: int = 1000, dialect: Dialect = REALTIME_JSON) -> None:
+        self.dialect = dialect
         self.channel = FakeChannel(room)
         self.port = FakePort()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Scene:
-        connection = Connection(self.channel, self.port)
+        connection = Connection(self.channel, self.port, self.dialect)
         self._task = asyncio.create_task(connection.run())
         await turns()
         return self
@@ -169,6 +175,20 @@ async def test_a_session_that_takes_no_more_has_the_client_told_so() -> None:
         scene.channel.say(CLEAR)
         (error,) = scene.port.rejected
         assert error.code == ErrorCode.RATE_LIMITED
+
+
+async def test_an_event_that_the_dialect_has_not_is_left_out() -> None:
+    odd = Dialect("odd", decode_command, lambda e, n: encode_event(e, n) if n % 2 else None)
+    async with Scene(dialect=odd) as scene:
+        scene.port.say(*[AudioCleared()] * 5)
+        assert scene.numbers == ["event_1", "event_3", "event_5"]
+
+
+async def test_a_dialect_may_be_binary() -> None:
+    raw = Dialect("raw", decode_command, lambda _event, seq: b"%d" % seq, binary=True)
+    async with Scene(dialect=raw) as scene:
+        scene.port.say(AudioCleared())
+        assert scene.channel.sent == [b"binary: 1"]
 
 
 async def test_output_is_written_where_it_arises() -> None:

@@ -3,11 +3,13 @@ from __future__ import annotations
 import pytest
 
 from duologue.gateway.ws.frames import (
+    BINARY,
+    TEXT,
     answering_code,
     close_frame,
+    message_frame,
     ping_frame,
     pong_frame,
-    text_frame,
 )
 
 
@@ -21,8 +23,9 @@ from duologue.gateway.ws.frames import (
         (65536, b"\x81\x7f\x00\x00\x00\x00\x00\x01\x00\x00"),
     ],
 )
-def test_a_text_has_the_shortest_form_of_its_length(size: int, head: bytes) -> None:
-    assert text_frame(b"m" * size) == head + b"m" * size
+def test_a_message_has_the_shortest_form_of_its_length(size: int, head: bytes) -> None:
+    assert message_frame(TEXT, b"m" * size) == head + b"m" * size
+    assert message_frame(BINARY, b"m" * size) == b"\x82" + head[1:] + b"m" * size
 
 
 def test_a_goodbye_holds_its_code_and_reason() -> None:

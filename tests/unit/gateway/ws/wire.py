@@ -13,7 +13,7 @@ from duologue.core.clock import SystemClock
 from duologue.core.wheel import TimerWheel
 from duologue.gateway.errors import errors_in_json
 from duologue.gateway.ws.channel import Channel, Timing
-from duologue.gateway.ws.handshake import check_upgrade
+from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.reader import Accept
 from tests.fakes.clock import FakeClock
 from tests.unit.gateway.raw_websocket import PATIENCE_S
@@ -81,7 +81,9 @@ class ChannelServer:
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         check_upgrade(request.headers)
-        response, channel = await self._accept(request, MAX_MESSAGE_BYTES, self.timing)
+        offered = offered_protocols(request.headers)
+        protocol = "realtime" if "realtime" in offered else None
+        response, channel = await self._accept(request, protocol, MAX_MESSAGE_BYTES, self.timing)
         task = asyncio.current_task()
         assert task is not None
         line = Line(channel, task)

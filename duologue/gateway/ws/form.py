@@ -1,0 +1,121 @@
+"""The form of a connection: what a client asks for at the handshake, before it has said a word.
+
+Clients ask in four places, the path, the query, a header and the subprotocols, and what they get is
+fixed for the life of the connection, so that two dialects never mix. This module must not know who
+may come in, nor what is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import parse_qs
+
+from duologue.core.errors import ProtocolError
+from duologue.protocol.dialect import Dialect
+from duologue.protocol.dialects import DIALECTS, Encoding, Family
+from duologue.protocol.errors import ErrorCode, refused
+from duologue.protocol.session_config import SessionKind
+
+PLAIN_PROTOCOL = "realtime"
+MSGPACK_PROTOCOL = "realtime.msgpack"
+BETA_PROTOCOL = "openai-beta.realtime-v1"
+"""A switch that some clients offer; it is never selected."""
+
+_ENCODINGS: Mapping[str, Encoding] = {PLAIN_PROTOCOL: "json", MSGPACK_PROTOCOL: "msgpack"}
+"""The subprotocols that are ever selected: others carry keys and names of programs."""
+
+_BETA_HEADER = "realtime=v1"
+_DUPLEX_PATH = "/v1/duplex"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionForm:
+    """What a connection is.
+
+    Args:
+        dialect: How messages are written; it also decides which events the client gets.
+        protocol: The subprotocol to select, if one was offered that we speak.
+        model: The name that the client asks for.
+        kind: What the session is for, until the client says otherwise.
+        autostart: The session is created at once; else by the client's first ``session.update``.
+    """
+
+    dialect: Dialect
+    protocol: str | None
+    model: str | None
+    kind: SessionKind
+    autostart: bool
+
+
+def connection_form(
+    path: str,
+    query_string: str,
+    headers: Mapping[str, str],
+    offered: Sequence[str],
+    allowed: Collection[Literal["beta", "duplex"]],
+) -> ConnectionForm:
+    """Read a handshake.
+
+    Args:
+        query_string: One stock client appends ``?model=`` to a URL that may hold a query already,
+            so a question mark separates like an ampersand.
+        offered: Subprotocols, in the client's order.
+        allowed: Families that may be asked for besides the plain one.
+
+    Raises:
+        ProtocolError: The dialect that is asked for is not spoken here.
+    """
+    parsed = parse_qs(query_string.replace("?", "&"))
+    query = {name: values[0] for name, values in parsed.items()}
+    protocol = next((name for name in offered if name in _ENCODINGS), None)
+    encoding = _ENCODINGS[protocol or PLAIN_PROTOCOL]
+    # Clients that know nothing of the extensions use its address too, so the address is not enough.
+    waits = query.get("autostart") == "0" and (
+        path == _DUPLEX_PATH or query.get("duplex") in ("1", "true")
+    )
+    family = _family(_wants_beta(headers, offered), waits)
+    dialect = DIALECTS.get((family, encoding))
+    if dialect is None or (family != "realtime" and family not in allowed):
+        raise _not_spoken(family, encoding)
+    return ConnectionForm(
+        dialect=dialect,
+        protocol=protocol,
+        model=query.get("model"),
+        kind="transcription" if query.get("intent") == "transcription" else "realtime",
+        autostart=not waits,
+    )
+
+
+def _family(wants_beta: bool, wants_duplex: bool) -> Family:
+    if wants_beta and wants_duplex:
+        raise refused(
+            "the beta dialect has no duplex extensions: leave out the one or the other",
+            None,
+            ErrorCode.UNSUPPORTED,
+        )
+    if wants_beta:
+        return "beta"
+    return "duplex" if wants_duplex else "realtime"
+
+
+def _wants_beta(headers: Mapping[str, str], offered: Sequence[str]) -> bool:
+    named = headers.get("OpenAI-Beta", "").replace(" ", "").split(",")
+    return _BETA_HEADER in named or BETA_PROTOCOL in offered
+
+
+_HOW_TO_AVOID: Mapping[Family, str] = {
+    "realtime": f"offer the subprotocol {PLAIN_PROTOCOL!r}",
+    "beta": f"leave out the header OpenAI-Beta and the subprotocol {BETA_PROTOCOL!r}",
+    "duplex": "leave out autostart=0",
+}
+
+
+def _not_spoken(family: Family, encoding: Encoding) -> ProtocolError:
+    return refused(
+        f"the {family} dialect in {encoding} is not spoken here: {_HOW_TO_AVOID[family]}, and the "
+        "plain Realtime dialect is spoken",
+        None,
+        ErrorCode.UNSUPPORTED,
+    )

@@ -1,0 +1,25 @@
+"""The dialects, by what they say and how they write it.
+
+This module must not know how a client asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from duologue.protocol.dialect import Dialect
+from duologue.protocol.json_codec import REALTIME_JSON
+
+Family: TypeAlias = Literal["realtime", "beta", "duplex"]
+"""Which messages there are."""
+
+Encoding: TypeAlias = Literal["json", "msgpack"]
+"""How they are written."""
+
+DIALECTS: Mapping[tuple[Family, Encoding], Dialect] = MappingProxyType(
+    {
+        ("realtime", "json"): REALTIME_JSON,
+    }
+)
