@@ -27,6 +27,7 @@ from duologue.engines.pools.fleet import Progress
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
+from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.faults import server_logger
 from duologue.gateway.http.status import StatusRoutes
@@ -105,13 +106,15 @@ async def running_app(
         ),
     )
     gateway = settings.gateway
-    access = Access(gateway)
+    access = Access(gateway, clock)
     admission = Admission(sessions, lambda: _workers(engine))
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     realtime = RealtimeEndpoint(sessions, admission, access, gateway, timing)
     status = StatusRoutes(sessions, admission, access, metrics, clock.wall_time())
     runner = web.AppRunner(
-        make_application(realtime, status, CrossOrigin(access)),
+        make_application(
+            realtime, ClientSecretRoutes(sessions, access), status, CrossOrigin(access)
+        ),
         access_log=None,
         handle_signals=False,
         keepalive_timeout=KEEP_ALIVE_S,

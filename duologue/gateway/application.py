@@ -8,6 +8,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from duologue.gateway.errors import errors_in_json
+from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.page import add_page
 from duologue.gateway.http.status import StatusRoutes
@@ -15,7 +16,10 @@ from duologue.gateway.ws.realtime import RealtimeEndpoint
 
 
 def make_application(
-    realtime: RealtimeEndpoint, status: StatusRoutes, cross_origin: CrossOrigin
+    realtime: RealtimeEndpoint,
+    client_secrets: ClientSecretRoutes,
+    status: StatusRoutes,
+    cross_origin: CrossOrigin,
 ) -> web.Application:
     """Return the application with all routes."""
     app = web.Application(middlewares=[errors_in_json])
@@ -23,6 +27,7 @@ def make_application(
     router.add_get("/v1/realtime", realtime.handle)
     router.add_get("/realtime", realtime.handle)
     router.add_get("/v1/duplex", realtime.handle)
+    router.add_post("/v1/realtime/client_secrets", client_secrets.create)
     router.add_get("/v1/models", status.models)
     router.add_get("/health", status.health)
     router.add_get("/ready", status.ready)

@@ -23,6 +23,10 @@ class GatewaySettings(Section):
     api_keys: tuple[SecretStr, ...] = ()
     """Keys that clients must present one of; empty: everybody may come in."""
 
+    signing_keys: tuple[SecretStr, ...] = ()
+    """Keys that sign client secrets: the first signs, all are accepted. Servers that share them
+    accept each other's secrets; empty: one is made at start, and secrets end with the server."""
+
     allowed_origins: tuple[str, ...] = ()
     """Web origins besides our own page's whose pages may connect, as ``https://example.org``;
     ``*`` for any."""

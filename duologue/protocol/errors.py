@@ -55,6 +55,8 @@ class ErrorCode(StrEnum):
     TOOL_CALL_ANSWERED = "tool_call_already_answered"
     TOOL_CALL_TIMED_OUT = "tool_call_timed_out"
     INVALID_API_KEY = "invalid_api_key"
+    CLIENT_SECRET_EXPIRED = "client_secret_expired"
+    KEY_NOT_ALLOWED = "api_key_not_allowed"
     ORIGIN_NOT_ALLOWED = "origin_not_allowed"
     MODEL_NOT_FOUND = "model_not_found"
     SESSION_NOT_FOUND = "session_not_found"
@@ -135,6 +137,8 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.TOOL_CALL_ANSWERED: _client(409, "This tool call has its result already."),
         ErrorCode.TOOL_CALL_TIMED_OUT: _client(408, "The result came after the time-out."),
         ErrorCode.INVALID_API_KEY: _client(401, "The API key is missing, wrong or expired."),
+        ErrorCode.CLIENT_SECRET_EXPIRED: _client(401, "The client secret has expired."),
+        ErrorCode.KEY_NOT_ALLOWED: _client(403, "This key may not do that."),
         ErrorCode.ORIGIN_NOT_ALLOWED: _client(403, "Pages of this origin may not connect."),
         ErrorCode.MODEL_NOT_FOUND: _client(404, "There is no such model."),
         ErrorCode.SESSION_NOT_FOUND: _client(404, "There is no such session."),

@@ -23,15 +23,24 @@ from duologue.protocol.session_config import (
     ServerVad,
     SessionConfig,
     SessionKind,
+    SessionResource,
     TurnDetection,
+    to_wire,
 )
+from duologue.protocol.session_merge import merge
+from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import Observation, SessionObserver
+from duologue.sessions.plugin_config import supported_by
 from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.telemetry import Kinds, get_logger
 
 RETRY_AFTER_S = 5.0
+NO_CHANGE = SessionPatch()
+
+NOT_BEGUN = 0
+"""``expires_at`` of a session that nobody has opened yet."""
 
 
 class SessionManager:
@@ -96,38 +105,42 @@ class SessionManager:
                 retry_after_s=RETRY_AFTER_S,
             )
 
-    def open(self, model: str | None, kind: SessionKind = "realtime") -> Session:
+    def open(
+        self,
+        model: str | None,
+        kind: SessionKind = "realtime",
+        patch: SessionPatch = NO_CHANGE,
+    ) -> Session:
         """Open a session.
 
         Args:
             model: What the client asked for. A name that is not ours means the default model:
                 stock clients send the names of their vendor's models.
             kind: What it is for, until the client says otherwise.
+            patch: What is different from the start; as the first ``session.update`` would be.
 
         Raises:
             CapacityError: There is no room, see ``check_room``.
+            ClientError: The patch is not allowed, as in ``session.update``.
         """
         self.check_room()
-        default = next(iter(self._plugins))
-        plugin = self._plugins.get(model or default, self._plugins[default])
+        name, plugin = self._served(model)
+        detectors = self._detectors(plugin)
+        config = _initial_config(plugin, detectors, kind, patch)
         session_id = self._new_id("sess")
         now = self._clock.now()
         settings = self._settings
-        # A model that decides about turns hears for itself.
-        hears_itself = plugin.capabilities().decides_turns
-        detectors = frozenset[str]() if hears_itself else self._detectors()
         machine = SessionMachine(
             session_id,
-            model or default,
+            model or name,
             plugin,
-            default_config(detectors, kind),
+            config,
             settings.model_copy(update={"listening": self._available(settings.listening)}),
             detectors=detectors,
             new_id=self._new_id,
             now=now,
             wall_time=self._clock.wall_time(),
         )
-        name = model if model is not None and model in self._plugins else default
         observer = SessionObserver(session_id, name, self._observation, machine.audio_ms)
         session = Session(
             machine,
@@ -141,6 +154,16 @@ class SessionManager:
         self._sessions[session_id] = session
         session.start()
         return session
+
+    def preview(self, model: str | None, patch: SessionPatch) -> SessionResource:
+        """Return what a session opened with ``patch`` would be like, without opening it.
+
+        Raises:
+            ClientError: The patch is not allowed, as in ``session.update``.
+        """
+        name, plugin = self._served(model)
+        config = _initial_config(plugin, self._detectors(plugin), "realtime", patch)
+        return to_wire(config, self._new_id("sess"), model or name, NOT_BEGUN)
 
     def close_all(self, reason: str) -> None:
         """Accept no more sessions, and end those that are open."""
@@ -177,7 +200,14 @@ class SessionManager:
             }
         )
 
-    def _detectors(self) -> frozenset[str]:
+    def _served(self, model: str | None) -> tuple[str, DuplexPlugin]:
+        """The model that a client gets, with its name among ours."""
+        name = model if model is not None and model in self._plugins else next(iter(self._plugins))
+        return name, self._plugins[name]
+
+    def _detectors(self, plugin: DuplexPlugin) -> frozenset[str]:
+        if plugin.capabilities().decides_turns:
+            return frozenset()  # it hears for itself
         available = self._available(self._settings.listening)
         if available.vad is None:
             return frozenset()
@@ -194,6 +224,15 @@ def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") ->
     elif "server_vad" in detectors:
         detection = ServerVad()
     return SessionConfig(kind=kind, turn_detection=detection)
+
+
+def _initial_config(
+    plugin: DuplexPlugin, detectors: frozenset[str], kind: SessionKind, patch: SessionPatch
+) -> SessionConfig:
+    config = default_config(detectors, kind)
+    if patch is NO_CHANGE:
+        return config
+    return merge(config, patch, supported_by(plugin.capabilities(), detectors))
 
 
 def recorded_kinds() -> Kinds:

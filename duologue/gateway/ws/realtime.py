@@ -13,6 +13,7 @@ from aiohttp import web
 
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access
+from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.connection import Connection
@@ -59,14 +60,15 @@ class RealtimeEndpoint:
             CapacityError: No call can begin now.
         """
         offered = offered_protocols(request.headers)
-        self._access.check(request.headers, offered)
+        caller = self._access.check_call(request.headers, offered)
         check_upgrade(request.headers)
         form = connection_form(
             request.path, request.query_string, request.headers, offered, self._dialects
         )
         self._admission.check_call()
         # Before the upgrade, since only there can a refusal say why.
-        session = self._sessions.open(form.model, form.kind)
+        bound = caller.session or BoundSession()
+        session = self._sessions.open(bound.model or form.model, form.kind, bound.patch)
         with self._counted():
             try:
                 response, channel = await self._accept(

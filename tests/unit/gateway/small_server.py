@@ -17,6 +17,7 @@ from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
+from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.faults import server_logger
 from duologue.gateway.http.status import StatusRoutes
@@ -40,6 +41,7 @@ class SmallServer:
     sessions: SessionManager
     admission: Admission
     realtime: RealtimeEndpoint
+    access: Access
     wheel: TimerWheel
     workers: Workers
 
@@ -72,16 +74,18 @@ async def small_server(
             keep=lambda _flight: None,
         ),
     )
-    access = Access(settings)
+    access = Access(settings, clock)
     admission = Admission(manager, lambda: server.workers)
     timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
     realtime = RealtimeEndpoint(manager, admission, access, settings, timing)
     status = StatusRoutes(manager, admission, access, metrics, STARTED_AT)
-    server = SmallServer(0, manager, admission, realtime, wheel, Workers(2, 2, True))
+    server = SmallServer(0, manager, admission, realtime, access, wheel, Workers(2, 2, True))
     if is_loaded:
         admission.open()
     runner = web.AppRunner(
-        make_application(realtime, status, CrossOrigin(access)),
+        make_application(
+            realtime, ClientSecretRoutes(manager, access), status, CrossOrigin(access)
+        ),
         access_log=None,
         handle_signals=False,
         logger=server_logger(),

@@ -5,16 +5,19 @@ from multidict import CIMultiDict
 from pydantic import SecretStr
 
 from duologue.core.errors import AuthError
-from duologue.gateway.auth import KEY_PROTOCOL, Access, presented_key
+from duologue.gateway.auth import ANYBODY, KEY_PROTOCOL, Access, Caller, presented_key
+from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.settings import GatewaySettings
 from duologue.protocol.errors import ErrorCode
+from duologue.protocol.session_patch import SessionPatch
+from tests.fakes.clock import WALL_START_S, FakeClock
 
 HOST = {"Host": "voice.example:8080"}
 
 
 def access(*keys: str, origins: tuple[str, ...] = ()) -> Access:
     secrets = tuple(SecretStr(key) for key in keys)
-    return Access(GatewaySettings(api_keys=secrets, allowed_origins=origins))
+    return Access(GatewaySettings(api_keys=secrets, allowed_origins=origins), FakeClock())
 
 
 def code_of(rules: Access, headers: dict[str, str], protocols: tuple[str, ...] = ()) -> str:
@@ -106,3 +109,70 @@ def test_the_settings_let_pages_of_others_in() -> None:
 def test_a_request_without_a_host_is_no_ones_own_page() -> None:
     assert not access().allows_page("null", "")
     assert not access().allows_page("http://", "")
+
+
+# Client secrets
+
+SESSION = BoundSession("echo", SessionPatch(instructions="Be kind."))
+
+
+def server(*keys: str, signing: tuple[str, ...] = ("s",), clock: FakeClock | None = None) -> Access:
+    return Access(GatewaySettings(api_keys=keys, signing_keys=signing), clock or FakeClock())
+
+
+def bearer(key: str) -> CIMultiDict[str]:
+    return CIMultiDict(HOST | {"Authorization": f"Bearer {key}"})
+
+
+def code_for(rules: Access, key: str) -> str:
+    with pytest.raises(AuthError) as caught:
+        rules.check_call(bearer(key))
+    assert key not in str(caught.value)
+    return caught.value.code
+
+
+def test_a_secret_opens_calls_on_any_server_with_the_signing_key_until_it_expires() -> None:
+    clock = FakeClock()
+    issuing, other = server("sesame", clock=clock), server("sesame", clock=clock)
+    caller = issuing.check(bearer("sesame"))
+    secret, expires_at = issuing.issue(caller, SESSION, 60)
+    assert expires_at == WALL_START_S + 60
+    clock.advance(59.9)
+    for _ in range(2):
+        assert other.check_call(bearer(secret)) == Caller("key-1", SESSION)
+    assert other.check_call(CIMultiDict(HOST), [f"{KEY_PROTOCOL}{secret}"]).session == SESSION
+    clock.advance(0.2)
+    assert code_for(other, secret) == "client_secret_expired"
+
+
+def test_a_secret_opens_calls_and_nothing_else() -> None:
+    rules = server("sesame")
+    secret, _ = rules.issue(Caller("key-1"), SESSION, 60)
+    with pytest.raises(AuthError) as caught:
+        rules.check(bearer(secret))
+    assert caught.value.code == "api_key_not_allowed"
+
+
+def test_a_secret_of_another_signing_key_does_not_and_an_older_key_of_ours_does() -> None:
+    old = server("sesame", signing=("old",))
+    secret, _ = old.issue(Caller("key-1"), SESSION, 60)
+    assert code_for(server("sesame", signing=("new",)), secret) == "invalid_api_key"
+    assert code_for(server("sesame", signing=()), secret) == "invalid_api_key"
+    both = server("sesame", signing=("new", "old"))
+    assert both.check_call(bearer(secret)).session == SESSION
+
+
+def test_a_secret_goes_with_the_key_that_issued_it() -> None:
+    secret, _ = server("sesame", "mellon").issue(Caller("key-2"), SESSION, 60)
+    assert code_for(server("sesame"), secret) == "invalid_api_key"
+    assert code_for(server(), secret) == "invalid_api_key"
+
+
+def test_without_keys_everybody_makes_secrets_and_only_genuine_ones_bind_a_session() -> None:
+    rules = server()
+    secret, _ = rules.issue(rules.check(CIMultiDict(HOST)), SESSION, 60)
+    assert rules.check_call(bearer(secret)) == Caller(ANYBODY, SESSION)
+    # A stock client of a browser cannot do without some key that looks like a secret.
+    assert rules.check_call(bearer("ek_anything")) == Caller(ANYBODY)
+    # One of ours that lost its meaning must not open a call without what it was bound to.
+    assert code_for(server(signing=("other",)), secret) == "invalid_api_key"

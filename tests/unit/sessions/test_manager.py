@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from duologue.core.errors import CapacityError, PluginError
+from duologue.core.errors import CapacityError, PluginError, ProtocolError
 from duologue.core.ids import id_maker
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.contract import PluginConfig
@@ -17,6 +17,7 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import SessionCreated
 from duologue.protocol.response_events import AudioDelta
 from duologue.protocol.session_config import SemanticVad, ServerVad
+from duologue.protocol.session_patch import AudioOutputPatch, AudioPatch, SessionPatch
 from duologue.sessions.manager import SessionManager, default_config, recorded_kinds
 from duologue.sessions.observer import Observation
 from duologue.sessions.settings import ListeningSettings, SessionSettings
@@ -183,3 +184,23 @@ def test_flight_recorders_know_what_goes_in_and_out_of_a_session() -> None:
     kinds = recorded_kinds()
     for kind in (AppendAudio, AudioChunk, Ended, AudioDelta, SessionCreated):
         assert kinds.kind(kinds.numbers[kind])[1] == kind.__name__
+
+
+def test_a_session_may_begin_with_a_patch_and_can_be_looked_at_before() -> None:
+    bench = Bench()
+    patch = SessionPatch(instructions="Be kind.")
+    preview = bench.manager.preview("second", patch)
+    assert (preview.model, preview.instructions, preview.expires_at) == ("second", "Be kind.", 0)
+    assert len(bench.manager) == 0
+    session = bench.manager.open("second", patch=patch)
+    assert session.machine.config.instructions == "Be kind."
+    assert preview.audio.input.turn_detection == session.machine.config.turn_detection
+
+
+def test_a_patch_that_is_not_allowed_opens_nothing() -> None:
+    bench = Bench()
+    bad = SessionPatch(audio=AudioPatch(output=AudioOutputPatch(voice="nope")))
+    for attempt in (bench.manager.open, bench.manager.preview):
+        with pytest.raises(ProtocolError, match="voice"):
+            attempt(None, patch=bad)
+    assert len(bench.manager) == 0

@@ -1,0 +1,116 @@
+"""``POST /v1/realtime/client_secrets``: a server asks for a secret that its browsers may hold.
+
+This module must not know how a secret is made or checked.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from aiohttp import web
+
+from duologue.gateway.auth import Access
+from duologue.gateway.client_secrets import MAX_SESSION_BYTES, BoundSession
+from duologue.gateway.errors import json_answer
+from duologue.protocol.commands import UpdateSession
+from duologue.protocol.config_checks import check_range
+from duologue.protocol.errors import ErrorCode, over_limit, refused
+from duologue.protocol.json_codec import decode_command
+from duologue.protocol.json_refusals import refusal, refuse_duplicate_keys
+from duologue.protocol.session_config import SessionResource
+from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.manager import SessionManager
+
+MAX_BODY_BYTES = 2 * MAX_SESSION_BYTES
+
+LIFETIME_S = 600
+"""Where the request names none."""
+
+_LIFETIME_RANGE_S = (10, 7200)
+
+
+class _ExpiresAfter(msgspec.Struct, frozen=True):
+    anchor: Literal["created_at"] = "created_at"
+    seconds: int = LIFETIME_S
+
+
+class _Model(msgspec.Struct, frozen=True):
+    model: str | None = None
+
+
+class _Request(msgspec.Struct, frozen=True):
+    session: _Model | None = None
+    expires_after: _ExpiresAfter | None = None
+
+
+class _Settings(msgspec.Struct, frozen=True):
+    session: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class ClientSecretPage(msgspec.Struct, frozen=True):
+    """The answer.
+
+    Args:
+        expires_at: Unix seconds; the secret opens as many calls as one likes before that.
+        session: What a call that it opens would begin with.
+    """
+
+    value: str
+    expires_at: int
+    session: SessionResource
+
+
+_REQUEST = msgspec.json.Decoder(_Request)
+_SETTINGS = msgspec.json.Decoder(_Settings)
+
+
+class ClientSecretRoutes:
+    """The routes that make secrets."""
+
+    def __init__(self, sessions: SessionManager, access: Access) -> None:
+        self._sessions = sessions
+        self._access = access
+
+    async def create(self, request: web.Request) -> web.Response:
+        """Make a secret for whoever has an API key."""
+        caller = self._access.check(request.headers)
+        session, lifetime_s = read_request(await request.read())
+        preview = self._sessions.preview(session.model, session.patch)
+        value, expires_at = self._access.issue(caller, session, lifetime_s)
+        answer = json_answer(ClientSecretPage(value, expires_at, preview))
+        answer.headers["Cache-Control"] = "no-store"
+        return answer
+
+
+def read_request(body: bytes) -> tuple[BoundSession, int]:
+    """Return what a secret is to bind, and for how many seconds.
+
+    Raises:
+        ClientError: The body is malformed; ``param`` names the field, in ``session`` as in a
+            ``session.update``.
+    """
+    if len(body) > MAX_BODY_BYTES:
+        raise over_limit("the body", len(body), MAX_BODY_BYTES, "session", "bytes")
+    body = body.strip() or b"{}"
+    if not body.startswith(b"{"):
+        raise refused("the body is no JSON object", None, ErrorCode.INVALID_JSON)
+    try:
+        asked = _REQUEST.decode(body)
+    except (msgspec.MsgspecError, RecursionError) as exc:
+        raise refusal(exc, body) from None
+    refuse_duplicate_keys(body)
+    lifetime_s = (asked.expires_after or _ExpiresAfter()).seconds
+    check_range(lifetime_s, _LIFETIME_RANGE_S, "expires_after.seconds", "s")
+    if asked.session is None:
+        return BoundSession(), lifetime_s
+    return BoundSession(
+        asked.session.model, _patch(bytes(_SETTINGS.decode(body).session))
+    ), lifetime_s
+
+
+def _patch(session: bytes) -> SessionPatch:
+    """Read the settings exactly as a ``session.update`` would."""
+    command = decode_command(b'{"type":"session.update","session":' + session + b"}")
+    assert isinstance(command, UpdateSession)
+    return command.session
