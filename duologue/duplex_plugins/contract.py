@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from duologue.core.audio import AudioFrame
-from duologue.engines.payloads import Payload, SpeechMark, TokenUsage
+from duologue.engines.payloads import NO_TOOLS, Payload, SpeechMark, TokenUsage, ToolCall, Tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,7 @@ class Capabilities:
         tick_ms: Send ``Tick`` at this interval of real time; ``None``: never.
         voices: Names that a client may ask for; the first is the default.
         speaks: The model can answer with audio.
+        sees: The model understands pictures; without it they are refused.
     """
 
     input_rate_hz: int = 16000
@@ -47,6 +48,31 @@ class Capabilities:
     tick_ms: int | None = None
     voices: tuple[str, ...] = ("default",)
     speaks: bool = True
+    sees: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """What becomes of a conversation that is too long for the model.
+
+    The client's instructions and tools always stay; of the rest the oldest is left out, a call
+    never without its output.
+
+    Args:
+        allowed: Something may be left out. Else the answer fails with
+            ``context_length_exceeded``.
+        keep: Share of the room that is used after something was left out, so that the beginning
+            of the prompt, and with it a prefix cache, lasts for some turns. ``None``: as the
+            plugin likes.
+        max_tokens: The room for the conversation after the instructions; ``None``: all there is.
+    """
+
+    allowed: bool = True
+    keep: float | None = None
+    max_tokens: int | None = None
+
+
+DEFAULT_RETENTION = Retention()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,21 +87,35 @@ class PluginConfig:
     audio_out: bool = True
     """The client wants to hear the answer, not only read it."""
 
+    tools: Tools = NO_TOOLS
+    """What ``CallFunction`` may call."""
+
+    retention: Retention = DEFAULT_RETENTION
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemView:
     """One item of the conversation as a prompt should have it.
 
+    A function call is an assistant's item with ``call``; it is always followed by an item of role
+    ``tool`` with the same ``call_id``, with at most other calls and outputs between them.
+
     Args:
-        text: For an assistant's speech, what was heard. ``None``: a transcript is still to come
-            (``UserTranscript`` with this item's id).
+        text: For an assistant's speech, what was heard; for a tool, its output. ``None``: a
+            transcript is still to come (``UserTranscript`` with this item's id), or the output.
         interrupted: The person cut it off.
+        call: The function call that this item is; its text is empty.
+        call_id: Of a tool's output: the call that it answers.
+        images: Pictures in it, as ``data:image/`` URLs; only where the model sees.
     """
 
     id: str
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     text: str | None
     interrupted: bool = False
+    call: ToolCall | None = None
+    call_id: str = ""
+    images: tuple[str, ...] = ()
 
 
 # Inputs
@@ -137,11 +177,17 @@ class UserTranscript:
 
 @dataclass(frozen=True, slots=True)
 class ResponseRequested:
-    """Answer now. Ends with the plugin's ``EndResponse``, or with ``Interrupted``."""
+    """Answer now. Ends with the plugin's ``EndResponse``, or with ``Interrupted``.
+
+    Args:
+        out_of_band: Beside the conversation: the answer does not enter it, and others may run at
+            the same time.
+    """
 
     response_id: str
     conversation: tuple[ItemView, ...]
     config: PluginConfig
+    out_of_band: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +348,30 @@ class SayAudio(msgspec.Struct, frozen=True, gc=False):
     marks: tuple[SpeechMark, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CallFunction:
+    """The next piece of a function call, or all of it; the client runs the function.
+
+    What a response says and calls is given in the order of output: text and speech after a call
+    are another message, with marks that still count from the start of the response, and nothing
+    else may come between the pieces of one call. No response begins by itself when the output
+    arrives: the client asks for it.
+
+    Args:
+        call: The plugin's name for the call within its response, to tell pieces of two calls
+            apart. The session makes the ``call_id``.
+        name: One that ``PluginConfig.tools`` allows.
+        arguments: All pieces together are JSON text.
+        done: The call is whole. It is, too, when something else of the response follows.
+    """
+
+    response_id: str
+    call: str
+    name: str
+    arguments: str = ""
+    done: bool = True
+
+
 class ResponseOutcome(Enum):
     """How a plugin ends a response."""
 
@@ -335,6 +405,7 @@ PluginEffect = (
     | BeginResponse
     | SayText
     | SayAudio
+    | CallFunction
     | EndResponse
 )
 

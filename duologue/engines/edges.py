@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from duologue.engines.payloads import Payload, TextDelta, TokenUsage
+from duologue.engines.payloads import Payload, TextDelta, TokenUsage, ToolCallDelta
 
 Edge = Callable[[Payload], Sequence[Payload]]
 """Raises ``EngineError`` for an output that the next stage cannot use; it fails the request."""
@@ -20,11 +20,11 @@ def forward(payload: Payload) -> Sequence[Payload]:
 
 
 def text_only(payload: Payload) -> Sequence[Payload]:
-    """Hand on text that says something; drop white space and token counts."""
+    """Hand on text that says something; drop white space, calls and token counts."""
     match payload:
         case TextDelta(text=text) if text.strip():
             return (payload,)
-        case TextDelta() | TokenUsage():
+        case TextDelta() | ToolCallDelta() | TokenUsage():
             return ()
         case _:
             return (payload,)

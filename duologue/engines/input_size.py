@@ -5,7 +5,15 @@ Both ends of a link use it: the engine adds what it sends, workers say what they
 
 from __future__ import annotations
 
-from duologue.engines.payloads import AudioChunk, ChatRequest, Payload, SpeakText, TextDelta
+from duologue.engines.payloads import (
+    AudioChunk,
+    ChatMessage,
+    ChatRequest,
+    Payload,
+    SpeakText,
+    TextDelta,
+    Tools,
+)
 
 INPUT_OVERHEAD_BYTES = 256
 """What an input takes beside its contents, so that a flood of empty ones is bounded as well."""
@@ -18,9 +26,21 @@ def input_bytes(payload: Payload) -> int:
             return INPUT_OVERHEAD_BYTES + len(pcm)
         case TextDelta(text=text) | SpeakText(text=text):
             return INPUT_OVERHEAD_BYTES + len(text)
-        case ChatRequest(messages=messages):
-            return INPUT_OVERHEAD_BYTES * (1 + len(messages)) + sum(
-                len(each.content) for each in messages
-            )
+        case ChatRequest(messages=messages, tools=tools):
+            said = sum(_message_bytes(each) for each in messages)
+            return INPUT_OVERHEAD_BYTES + said + _tools_bytes(tools)
         case _:
             return INPUT_OVERHEAD_BYTES
+
+
+def _message_bytes(message: ChatMessage) -> int:
+    calls = sum(INPUT_OVERHEAD_BYTES + len(call.arguments) for call in message.calls)
+    images = sum(len(image) for image in message.images)
+    return INPUT_OVERHEAD_BYTES + len(message.content) + calls + images
+
+
+def _tools_bytes(tools: Tools) -> int:
+    return sum(
+        INPUT_OVERHEAD_BYTES + len(each.description) + len(each.parameters)
+        for each in tools.functions
+    )

@@ -65,11 +65,65 @@ class Transcript(_Payload, frozen=True):
     end_sample: int
 
 
-class ChatMessage(_Payload, frozen=True):
-    """One message of a prompt."""
+class ToolSpec(_Payload, frozen=True):
+    """A function that a model may call.
 
-    role: Literal["system", "user", "assistant"]
+    ``parameters`` is the JSON Schema of its arguments, as JSON text.
+    """
+
+    name: str
+    description: str = ""
+    parameters: str = '{"type":"object","properties":{}}'
+
+
+class Tools(_Payload, frozen=True):
+    """What functions a model may call, and whether it has to.
+
+    ``none``: it may call none, though it is shown them. ``required``: it must call one; where
+    ``only`` names a function, that one. Without ``parallel`` it calls one at most.
+    """
+
+    functions: tuple[ToolSpec, ...] = ()
+    choice: Literal["auto", "none", "required"] = "auto"
+    only: str = ""
+    parallel: bool = True
+
+    def allows(self, name: str) -> bool:
+        """Tell whether the function may be called."""
+        if self.choice == "none" or self.only not in ("", name):
+            return False
+        return any(function.name == name for function in self.functions)
+
+    @property
+    def callable(self) -> bool:
+        """Tell whether any function may be called."""
+        return bool(self.functions) and self.choice != "none"
+
+
+class ToolCall(_Payload, frozen=True):
+    """A function call in a conversation; ``arguments`` is JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+class ChatMessage(_Payload, frozen=True):
+    """One message of a prompt.
+
+    ``calls`` are the function calls of an assistant's message. A message of role ``tool`` is the
+    output of the call ``call_id``, and follows the message with that call. ``images`` are
+    ``data:image/`` URLs, for models that see.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    images: tuple[str, ...] = ()
+
+
+NO_TOOLS = Tools()
 
 
 class ChatRequest(_Payload, frozen=True):
@@ -79,6 +133,7 @@ class ChatRequest(_Payload, frozen=True):
     max_tokens: int
     temperature: float = 0.0
     seed: int = 0
+    tools: Tools = NO_TOOLS
 
 
 class TextDelta(_Payload, frozen=True):
@@ -87,12 +142,34 @@ class TextDelta(_Payload, frozen=True):
     text: str
 
 
+class ToolCallDelta(_Payload, frozen=True):
+    """The next piece of a function call.
+
+    The first piece of a call has its ``name``, and its ``call_id`` where the model gives one; each
+    may have more of the ``arguments``, which together are JSON text. A call is whole when one with
+    another ``index`` begins, or the stage ends. Names are not checked: a model may make one up.
+    """
+
+    index: int
+    call_id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
 class TokenUsage(_Payload, frozen=True):
-    """What a language model read and wrote, once, at the end."""
+    """What a language model read and wrote, once, at the end.
+
+    ``cached_tokens`` are those of the input that it knew already; the audio ones are a part of
+    the number beside them. ``cut``: it stopped because it was allowed no more.
+    """
 
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
+    input_audio_tokens: int = 0
+    output_audio_tokens: int = 0
+    cached_audio_tokens: int = 0
+    cut: bool = False
 
 
 class SpeakText(_Payload, frozen=True):
@@ -131,8 +208,9 @@ Payload = (
     | Transcript
     | ChatRequest
     | TextDelta
+    | ToolCallDelta
     | TokenUsage
     | SpeakText
     | SpeechMark
 )
-"""``ChatMessage`` is no member: it only occurs inside a ``ChatRequest``."""
+"""``ChatMessage``, ``ToolCall`` and ``Tools`` only occur inside a ``ChatRequest``."""

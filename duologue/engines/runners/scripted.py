@@ -29,6 +29,7 @@ from duologue.engines.payloads import (
     SpeechMark,
     TextDelta,
     TokenUsage,
+    ToolCallDelta,
     Transcript,
 )
 from duologue.engines.runners.contract import Job, Step
@@ -60,16 +61,32 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: int = 1
 
 
+class ScriptCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A function call.
+
+    Args:
+        arguments: JSON text, given in two pieces.
+    """
+
+    name: str
+    arguments: str = "{}"
+
+
 class ScriptSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of ``script``.
 
     Args:
         reply: What to say to whatever comes; ``None``: say the input's text again.
+        calls: What to call in answer to a conversation that does not end with a function's
+            output; those that it does not offer are left out. With one, ``preamble`` is said
+            first, and nothing else.
         words_per_chunk: How many words each chunk holds; the last number repeats.
         delay_steps: Steps without output before the first chunk of each input.
     """
 
     reply: str | None = None
+    calls: tuple[ScriptCall, ...] = ()
+    preamble: str = ""
     words_per_chunk: tuple[int, ...] = (1,)
     delay_steps: int = 0
     max_batch: int = 64
@@ -210,7 +227,9 @@ class ScriptRunner(_Scripted):
     def _chunks(
         self, payload: Payload, text: str, playback: _Playback
     ) -> Iterator[tuple[Payload, ...]]:
-        words = (text if self._settings.reply is None else self._settings.reply).split()
+        calls = self._calls(payload)
+        reply = self._settings.preamble if calls else self._settings.reply
+        words = (text if reply is None else reply).split()
         sizes = _repeating_last(self._settings.words_per_chunk)
         start = 0
         while start < len(words):
@@ -218,8 +237,17 @@ class ScriptRunner(_Scripted):
             piece = " ".join(words[start:end])
             yield (TextDelta(piece if start == 0 else f" {piece}"),)
             start = end
+        for index, call in enumerate(calls):
+            half = len(call.arguments) // 2
+            yield (ToolCallDelta(index, f"call_{index}", call.name, call.arguments[:half]),)
+            yield (ToolCallDelta(index, arguments=call.arguments[half:]),)
         if isinstance(payload, ChatRequest):
             yield (TokenUsage(input_tokens=len(text.split()), output_tokens=len(words)),)
+
+    def _calls(self, payload: Payload) -> list[ScriptCall]:
+        if not isinstance(payload, ChatRequest) or payload.messages[-1].role == "tool":
+            return []
+        return [call for call in self._settings.calls if payload.tools.allows(call.name)]
 
 
 class ToneRunner(_Scripted):

@@ -11,6 +11,9 @@ from duologue.engines.payloads import (
     Payload,
     SpeakText,
     TextDelta,
+    ToolCall,
+    Tools,
+    ToolSpec,
 )
 
 
@@ -30,3 +33,11 @@ def test_an_input_counts_for_its_contents_and_a_little(payload: Payload, content
 def test_a_prompt_counts_with_all_its_messages() -> None:
     prompt = ChatRequest((ChatMessage("system", "be kind"), ChatMessage("user", "hi")), 10)
     assert input_bytes(prompt) == 9 + 3 * INPUT_OVERHEAD_BYTES
+
+
+def test_a_prompt_counts_with_its_calls_pictures_and_tools() -> None:
+    call = ChatMessage("assistant", "", calls=(ToolCall("c", "f", "{}"),))
+    picture = ChatMessage("user", "", images=("data:image/png;base64,AA==",))
+    tools = Tools((ToolSpec("f", "four", "{}"),))
+    prompt = ChatRequest((call, picture), 10, tools=tools)
+    assert input_bytes(prompt) == 5 * INPUT_OVERHEAD_BYTES + 2 + 26 + 6

@@ -16,6 +16,10 @@ from duologue.engines.payloads import (
     SpeechMark,
     TextDelta,
     TokenUsage,
+    ToolCall,
+    ToolCallDelta,
+    Tools,
+    ToolSpec,
     Transcript,
     VoiceActivity,
 )
@@ -26,8 +30,19 @@ EXAMPLES: list[Payload] = [
     EndOfTurn(0.5, 16_000),
     DecodeSpeech("partial", 16_000),
     Transcript("hello", "final", 16_000),
-    ChatRequest((ChatMessage("user", "hello"),), max_tokens=64, temperature=0.5, seed=7),
+    ChatRequest(
+        (
+            ChatMessage("user", "hello", images=("data:image/png;base64,AA==",)),
+            ChatMessage("assistant", "", calls=(ToolCall("c1", "look", "{}"),)),
+            ChatMessage("tool", "seen", call_id="c1"),
+        ),
+        max_tokens=64,
+        temperature=0.5,
+        seed=7,
+        tools=Tools((ToolSpec("look", "Looks.", "{}"),), "required", "look", parallel=False),
+    ),
     TextDelta("Grüße"),
+    ToolCallDelta(1, "call_1", "look", '{"at":'),
     TokenUsage(12, 34, 5),
     SpeakText("Hello there.", 12, voice="a", speed=1.25),
     SpeechMark(12, 24_000, exact=False),
@@ -46,3 +61,15 @@ def test_every_kind_of_payload_is_among_the_examples() -> None:
 def test_audio_travels_as_its_bytes() -> None:
     pcm = bytes(range(256)) * 5
     assert len(msgspec.msgpack.encode(AudioChunk(pcm, 16_000, 0))) < len(pcm) + 32
+
+
+def test_only_offered_functions_may_be_called() -> None:
+    functions = (ToolSpec("look"), ToolSpec("go"))
+    assert Tools(functions).allows("look")
+    assert not Tools(functions).allows("fly")
+    assert not Tools(functions, "none").allows("look")
+    assert not Tools(functions, "required", "go").allows("look")
+    assert Tools(functions, "required", "go").allows("go")
+    assert Tools(functions).callable
+    assert not Tools(functions, "none").callable
+    assert not Tools().callable

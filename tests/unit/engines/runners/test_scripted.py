@@ -14,12 +14,16 @@ from duologue.engines.payloads import (
     SpeechMark,
     TextDelta,
     TokenUsage,
+    ToolCallDelta,
+    Tools,
+    ToolSpec,
     VoiceActivity,
 )
 from duologue.engines.runners.contract import Job, Runner, Step
 from duologue.engines.runners.scripted import (
     TONE_RATE_HZ,
     Fault,
+    ScriptCall,
     ScriptRunner,
     ScriptSettings,
     ToneRunner,
@@ -70,6 +74,26 @@ class TestScript:
         steps = play(script(reply="very well"), request)
         assert "".join(texts(steps)) == "very well"
         assert outputs(steps)[-1] == TokenUsage(input_tokens=3, output_tokens=2)
+
+    def test_it_calls_the_functions_that_it_is_offered(self) -> None:
+        runner = script(
+            calls=(ScriptCall(name="look"), ScriptCall(name="go", arguments='{"to":1}')),
+            preamble="One moment.",
+        )
+        offer = Tools((ToolSpec("go"),))
+        question = ChatMessage("user", "how are you")
+        request = ChatRequest((question,), max_tokens=9, tools=offer)
+        told = outputs(play(runner, request))
+        assert told[:2] == [TextDelta("One"), TextDelta(" moment.")]
+        assert told[2:4] == [
+            ToolCallDelta(0, "call_0", "go", '{"to'),
+            ToolCallDelta(0, arguments='":1}'),
+        ]
+        assert told[4] == TokenUsage(3, 2)
+        output = ChatMessage("tool", "well", call_id="call_0")
+        after = ChatRequest((question, output), max_tokens=9, tools=offer)
+        assert texts(play(runner, after)) == ["well"]
+        assert texts(play(runner, ChatRequest((question,), 9))) == ["how", " are", " you"]
 
     def test_chunks_follow_the_schedule_and_its_last_number_repeats(self) -> None:
         steps = play(script(words_per_chunk=(1, 2)), TextDelta("a b c d e"))
