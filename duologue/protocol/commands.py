@@ -11,7 +11,9 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from duologue.protocol.append_audio import AppendAudio as AppendAudio
 from duologue.protocol.audio_formats import FormatPatch
+from duologue.protocol.duplex.commands import DuplexCommand
 from duologue.protocol.items import Item, ResponseInput
 from duologue.protocol.session_config import (
     FunctionTool,
@@ -30,19 +32,6 @@ class UpdateSession(
 
     event_id: str | None = None
     session: SessionPatch
-
-
-class AppendAudio(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="input_audio_buffer.append"
-):
-    """Audio from the microphone, in arrival order and in the negotiated input format.
-
-    Any chunking will do: a sample that is split between two messages is put together again.
-    """
-
-    event_id: str | None = None
-    audio: bytes
-    """Base64 in JSON, with padding, without whitespace."""
 
 
 class CommitAudio(
@@ -176,4 +165,5 @@ RealtimeCommand: TypeAlias = (
 )
 """What any Realtime client may say."""
 
-Command: TypeAlias = RealtimeCommand
+Command: TypeAlias = RealtimeCommand | DuplexCommand
+"""What a client may say in any dialect."""

@@ -18,27 +18,57 @@ import msgspec
 from msgspec import inspect as shapes
 
 from duologue.protocol import limits
-from duologue.protocol.commands import Command
+from duologue.protocol.commands import Command, RealtimeCommand
+from duologue.protocol.duplex.commands import DuplexCommand
+from duologue.protocol.duplex.events import DuplexEvent
+from duologue.protocol.duplex.session_patch import DuplexPatch
+from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.errors import ERROR_TABLE
-from duologue.protocol.events import Event
+from duologue.protocol.events import RealtimeEvent
 
 
 def protocol_page() -> str:
     """Return the whole page."""
     notes = resources.files("duologue.protocol").joinpath("protocol_notes.md")
-    commands, events = get_args(Command), get_args(Event)
+    commands, events = get_args(RealtimeCommand), get_args(RealtimeEvent)
+    duplex_commands, duplex_events = get_args(DuplexCommand), get_args(DuplexEvent)
     parts = [
         notes.read_text(encoding="utf-8").rstrip(),
         "## Client events\n\nEach may carry an `event_id`.",
         *(_message(cls) for cls in commands),
         "## Server events\n\nEach carries an `event_id`.",
         *(_message(cls) for cls in events),
+        _DUPLEX.strip(),
+        *(_message(cls) for cls in duplex_commands),
+        "## Duplex server events\n\nEach also carries a `server_event_seq`, as every event there.",
+        *(_message(cls) for cls in duplex_events),
         "## Objects inside events",
         *(_object(cls) for cls in _inner_objects((*commands, *events))),
+        *(_object(cls) for cls in _DUPLEX_OBJECTS),
+        *(_object(cls) for cls in _duplex_objects(commands, events, duplex_events)),
         _errors(),
         _limits(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+_DUPLEX = """
+## Duplex client events
+
+What a connection may say that asked for the duplex dialect, besides the above. Commands of the same
+name stand in place of those above. [The dialect on a page of its own](duplex.md).
+"""
+
+_DUPLEX_OBJECTS: tuple[type[msgspec.Struct], ...] = (DuplexPatch, DuplexSessionResource)
+"""What stands in place of the session in ``session.update``, and in the answers to it."""
+
+
+def _duplex_objects(
+    *realtime: tuple[type[msgspec.Struct], ...],
+) -> list[type[msgspec.Struct]]:
+    known = {*_inner_objects(sum(realtime[:2], ())), *_DUPLEX_OBJECTS}
+    found = _inner_objects((*realtime[2], *_DUPLEX_OBJECTS))
+    return [cls for cls in found if cls not in known]
 
 
 def _message(cls: type[msgspec.Struct]) -> str:

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 import msgspec
 
 from duologue.protocol.delivery import Delivery
+from duologue.protocol.duplex.events import DuplexEvent
 from duologue.protocol.items import Item
 from duologue.protocol.response_events import (
     AudioDelta,
@@ -338,4 +339,5 @@ RealtimeEvent: TypeAlias = (
 )
 """What every Realtime client knows, and the only events that a GA or a beta connection gets."""
 
-Event: TypeAlias = RealtimeEvent
+Event: TypeAlias = RealtimeEvent | DuplexEvent
+"""What a session may say, in any dialect."""

@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import inspect as shapes
 
-from duologue.protocol.commands import Command, TruncateItem
-from duologue.protocol.events import Event
+from duologue.protocol.commands import RealtimeCommand, TruncateItem
+from duologue.protocol.events import RealtimeEvent
 from duologue.protocol.items import (
     InputAudio,
     InputImage,
@@ -33,11 +33,11 @@ def of(cls: Any) -> st.SearchStrategy[Any]:
 
 
 def commands() -> st.SearchStrategy[Any]:
-    return st.one_of([of(cls) for cls in get_args(Command)])
+    return st.one_of([of(cls) for cls in get_args(RealtimeCommand)])
 
 
 def events() -> st.SearchStrategy[Any]:
-    return st.one_of([of(cls) for cls in get_args(Event)])
+    return st.one_of([of(cls) for cls in get_args(RealtimeEvent)])
 
 
 def _of(shape: shapes.Type) -> st.SearchStrategy[Any]:

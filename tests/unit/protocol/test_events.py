@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from duologue.protocol.events import Event
+from duologue.protocol.events import Event, RealtimeEvent
 
 GA_SERVER_EVENTS_OF_A_VOICE_CALL = {
     "error",
@@ -43,7 +43,7 @@ GA_SERVER_EVENTS_OF_A_VOICE_CALL = {
 
 
 def test_no_event_outside_the_dialect_is_ever_sent_and_none_is_missing() -> None:
-    tags = [member.__struct_config__.tag for member in get_args(Event)]
+    tags = [member.__struct_config__.tag for member in get_args(RealtimeEvent)]
     assert sorted(tags) == sorted(GA_SERVER_EVENTS_OF_A_VOICE_CALL)
 
 

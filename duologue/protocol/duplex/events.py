@@ -1,0 +1,219 @@
+"""What the server may say in the duplex dialect besides the events of the Realtime API.
+
+They reach only connections that asked for them. This module must not know when an event is due.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, TypeAlias
+
+import msgspec
+
+from duologue.protocol.delivery import Delivery
+from duologue.protocol.duplex.config import OverlapPolicy
+from duologue.protocol.duplex.session_resource import DuplexSessionResource
+
+TurnState: TypeAlias = Literal["idle", "user_speaking", "assistant_speaking", "both_speaking"]
+
+
+class HeartbeatAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="session.heartbeat_ack"):
+    """The server is still there, too."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    next_sample: int
+    """As in ``input_audio_buffer.accepted``; 0 before the first append that has a position."""
+
+
+class InputAccepted(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_buffer.accepted"):
+    """The server has the person's audio up to here; the client need not keep it.
+
+    Sent about once for each second of audio, to a client whose appends carry ``start_sample``.
+    """
+
+    delivery: ClassVar[Delivery] = Delivery.DROPPABLE
+
+    next_sample: int
+    """The first sample that the server does not have, on the client's own count."""
+
+    missing_samples: int
+    """How many of those before it never came and were heard as silence, since the beginning."""
+
+
+class PlaybackCursor(msgspec.Struct, frozen=True, kw_only=True):
+    """The clocks of one answer's audio, in milliseconds from its beginning."""
+
+    generated_ms: int
+    """Made by the model."""
+
+    sent_ms: int
+    """Handed to the connection."""
+
+    played_ms: int
+    """Heard by the person, as well as is known."""
+
+    committed_ms: int
+    """In the conversation."""
+
+
+class AcknowledgedPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a ``playback.ack``."""
+
+    session_id: str
+    epoch: int
+    """How many times answers of this session were cut off so far."""
+
+    response_id: str
+    item_id: str
+    played_ms: int
+    committed_ms: int
+    truncate: bool
+    playback: PlaybackCursor
+    history_committed: bool
+    """All of the answer is in the conversation."""
+
+
+class PlaybackAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="playback.acknowledged"):
+    """A ``playback.ack`` was taken in."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    event: AcknowledgedPosition
+
+
+class ResponseSpeak(msgspec.Struct, frozen=True, kw_only=True, tag="response.speak"):
+    """The model has decided to speak: output follows."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    response_id: str
+    item_id: str
+    output_index: int
+    content_index: int
+
+
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """A decision not to speak."""
+
+    status: Literal["listening"] = "listening"
+    reason: str
+    """``model_decision``, ``silence_or_noise``, ``model_decides_turns``."""
+
+
+class ResponseListen(msgspec.Struct, frozen=True, kw_only=True, tag="response.listen"):
+    """Nothing is said for now, and the conversation goes on."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    epoch: int
+    response: Listening
+
+
+class OverlapMeasured(msgspec.Struct, frozen=True, kw_only=True):
+    """What an overlap decision was made from."""
+
+    overlap_speech_ms: int
+    """Speech over the answer so far, without pauses."""
+
+
+class OverlapDecided(msgspec.Struct, frozen=True, kw_only=True, tag="overlap.decision"):
+    """The person spoke over the answer, and this is what it means."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    epoch: int
+    policy: OverlapPolicy
+    action: Literal["barge_in", "listen", "drop"]
+    """The answer stops; both talk; it was no turn."""
+
+    reason: str
+    """``speech``, ``unheard_answer``, ``client_barge_in``, ``policy_listen_only``, ``short_ack``."""
+
+    metadata: OverlapMeasured
+
+
+class TurnEvent(msgspec.Struct, frozen=True, kw_only=True, tag="turn.event"):
+    """The floor changed hands, or may soon."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    event: Literal[
+        "user_started", "user_pausing", "user_resumed", "user_committed", "user_abandoned"
+    ]
+    turn_state: TurnState
+    epoch: int
+
+
+class SessionClosed(msgspec.Struct, frozen=True, kw_only=True, tag="session.closed"):
+    """The client closed the session. The last event; then the connection is closed with 1000."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    reason: str
+    """The client's own."""
+
+
+class SessionExpired(msgspec.Struct, frozen=True, kw_only=True, tag="session.expired"):
+    """The server ends the session. The last event before the connection is closed."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    reason: str
+    """A code of the table of errors."""
+
+
+class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.resumed"):
+    """This connection now carries the session; what was missed follows."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    session: DuplexSessionResource
+    attachment_generation: int
+    """Grows by one with every connection of the session."""
+
+    resume_token: str
+    """For the next time; the one that was used is void."""
+
+    next_sample: int
+    """Audio from this sample on must be sent again, see ``input_audio_buffer.accepted``."""
+
+
+class SessionReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="session.replaced"):
+    """Another connection has taken the session over. The last event of this one."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    attachment_generation: int
+
+
+class ResyncRequired(msgspec.Struct, frozen=True, kw_only=True, tag="session.resync_required"):
+    """Events were lost for good: what the client knows of the session may be out of date."""
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    reason: Literal["journal_gap", "journal_overflow"]
+
+
+DuplexEvent: TypeAlias = (
+    HeartbeatAcknowledged
+    | InputAccepted
+    | PlaybackAcknowledged
+    | ResponseSpeak
+    | ResponseListen
+    | OverlapDecided
+    | TurnEvent
+    | SessionClosed
+    | SessionExpired
+    | SessionResumed
+    | SessionReplaced
+    | ResyncRequired
+)

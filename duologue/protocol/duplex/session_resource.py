@@ -1,0 +1,99 @@
+"""The session as a client of the duplex dialect is shown it: the Realtime session and more.
+
+This module must not know how a configuration came about.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from duologue.protocol.duplex.config import OverlapPolicy, PlaybackCommitPolicy
+from duologue.protocol.session_config import Modality, SessionResource, TurnDetection
+
+ImplementationLevel: TypeAlias = Literal["model_native_duplex", "turn_based_duplex"]
+
+
+class DuplexCapabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What this session can do. A flag is here only if the server acts by it."""
+
+    implementation_level: ImplementationLevel
+    """``model_native_duplex`` where the model itself decides who speaks when."""
+
+    supports_model_native_turn_policy: bool
+    """The model decides about turns; nobody else does."""
+
+    supports_client_commit: bool
+    """A commit ends the person's turn. A model that decides about turns hears no commits."""
+
+    supports_barge_in: bool
+    """``barge_in``, and where detectors run, speech over an answer, stop it."""
+
+    supports_playback_ack: bool
+    """``playback.ack`` replaces the estimate of what was heard."""
+
+    supports_audio_truncate: bool
+    """``conversation.item.truncate`` cuts what was heard."""
+
+    supports_input_sample_positions: bool
+    """Appends may carry ``start_sample``."""
+
+    supports_session_resume: bool
+    """A lost connection may be replaced by another one."""
+
+    supports_voice_cloning: bool
+    """``ref_audio`` is heard."""
+
+    turn_detection_types: tuple[str, ...]
+    """What may be set instead of null."""
+
+    overlap_policies: tuple[OverlapPolicy, ...]
+    """Values that ``overlap_policy`` may have here."""
+
+    chunk_period_ms: int | None
+    """How much audio the model takes at a time; null: any amount."""
+
+    input_sample_rate_hz: int
+    """Rate at which the server hears; other rates are converted."""
+
+    output_sample_rate_hz: int
+    """Rate at which the model speaks; other rates are converted."""
+
+
+class DuplexExtraBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What was taken from ``extra_body``."""
+
+    auto_response: bool
+
+
+class DuplexSessionResource(SessionResource, frozen=True, kw_only=True):
+    """The session of a duplex connection: all of the Realtime session, and what the dialect adds.
+
+    ``audio.input.turn_detection`` shows the detection in force, ``turn_detection`` what the client
+    chose.
+    """
+
+    session_id: str
+    """As ``id``."""
+
+    capabilities: DuplexCapabilities
+    modalities: tuple[Modality, ...]
+    """As ``output_modalities``."""
+
+    turn_detection: TurnDetection | None
+    """Null: the server decides about turns, or the model."""
+
+    overlap_policy: OverlapPolicy
+    """What speech over an answer does."""
+
+    overlap_barge_in_ms: int
+    """Speech that is long enough to interrupt an answer that is being heard."""
+
+    playback_commit_policy: PlaybackCommitPolicy
+    """When an answer enters the conversation: when it is done, or as far as it is acknowledged."""
+
+    idle_timeout_s: float | None
+    """The session ends when the client says nothing for so long; null: never for this reason."""
+
+    extra_body: DuplexExtraBody
