@@ -40,7 +40,7 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import AudioCommitted, ItemRetrieved, SessionUpdated
 from duologue.protocol.items import InputText, Item, MessageItem
 from duologue.protocol.response_events import ResponseCreated, ResponseDone
-from duologue.protocol.session_config import SessionResource
+from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.port import SessionPort
 
@@ -130,7 +130,7 @@ class DuplexClient:
     # What is known
 
     @property
-    def session(self) -> SessionResource:
+    def session(self) -> AnySession:
         """The session as the server showed it last."""
         session = self._machine.session
         assert session is not None, "a call that was entered has a session"
@@ -200,7 +200,7 @@ class DuplexClient:
 
     async def update(
         self, patch: SessionPatch | None = None, **changes: Unpack[SessionChanges]
-    ) -> SessionResource:
+    ) -> AnySession:
         """Change the session; all of it, or nothing.
 
         Args:

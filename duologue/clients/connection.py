@@ -41,7 +41,7 @@ from duologue.protocol.audio_formats import (
 )
 from duologue.protocol.commands import AppendAudio, Command
 from duologue.protocol.events import SessionCreated, SessionUpdated
-from duologue.protocol.session_config import SessionResource
+from duologue.protocol.session_config import AnySession
 from duologue.telemetry import get_logger
 
 T = TypeVar("T")
@@ -269,7 +269,7 @@ class Connection:
         self.replies.offer(event)
         self._news.set()
 
-    def _follow_format(self, session: SessionResource) -> None:
+    def _follow_format(self, session: AnySession) -> None:
         wanted = session.audio.input.format
         if wanted != self._input_format:
             self._input_format = wanted

@@ -45,7 +45,7 @@ from duologue.protocol.response_events import (
     TextDone,
 )
 from duologue.protocol.response_resource import ResponseResource
-from duologue.protocol.session_config import SessionResource
+from duologue.protocol.session_config import AnySession
 
 EventOrUnknown = Event | UnknownEvent
 
@@ -61,7 +61,7 @@ class CallMachine:
     """
 
     def __init__(self, playback: Playback) -> None:
-        self.session: SessionResource | None = None
+        self.session: AnySession | None = None
         """As the server showed it last."""
 
         self.transcript = Transcript()

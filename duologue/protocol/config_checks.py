@@ -43,6 +43,9 @@ class Supported:
 
     turn_detection: frozenset[str] = frozenset({"server_vad", "semantic_vad"})
 
+    transcribes: bool = True
+    """A session may be for transcription alone."""
+
 
 ANYTHING = Supported()
 

@@ -40,6 +40,7 @@ class ErrorCode(StrEnum):
     RATE_LIMITED = "rate_limited"
     UNSUPPORTED = "unsupported"
     UNDECODABLE_AUDIO = "undecodable_audio"
+    NO_RECOGNISER = "no_recogniser"
     COMMIT_EMPTY = "input_audio_buffer_commit_empty"
     INPUT_BUFFER_FULL = "input_audio_buffer_full"
     RESPONSE_ACTIVE = "conversation_already_has_active_response"
@@ -120,6 +121,9 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ),
         ErrorCode.UNSUPPORTED: _client(400, "This server or model cannot do that."),
         ErrorCode.UNDECODABLE_AUDIO: _client(400, "The audio cannot be decoded."),
+        ErrorCode.NO_RECOGNISER: _server(
+            501, "This server has no recogniser: speech is not transcribed.", retry=False
+        ),
         ErrorCode.COMMIT_EMPTY: _client(400, "There is too little audio to commit."),
         ErrorCode.INPUT_BUFFER_FULL: _client(413, "The input audio buffer is full."),
         ErrorCode.RESPONSE_ACTIVE: _client(

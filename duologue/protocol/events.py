@@ -29,7 +29,7 @@ from duologue.protocol.response_events import (
     TextDelta,
     TextDone,
 )
-from duologue.protocol.session_config import SessionResource
+from duologue.protocol.session_config import AnySession
 
 
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class SessionCreated(msgspec.Struct, frozen=True, kw_only=True, tag="session.cre
 
     delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
 
-    session: SessionResource
+    session: AnySession
 
 
 class SessionUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="session.updated"):
@@ -70,7 +70,7 @@ class SessionUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="session.upd
 
     delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
 
-    session: SessionResource
+    session: AnySession
 
 
 class ItemAdded(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.added"):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from duologue.protocol.audio_formats import AudioFormat, PcmFormat
 
@@ -157,16 +156,15 @@ class AudioOutputResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AudioResource(msgspec.Struct, frozen=True, kw_only=True):
-    """Both halves of the audio settings; a transcription session has no output."""
+    """Both halves of the audio settings."""
 
     input: AudioInputResource
-    output: AudioOutputResource | UnsetType = UNSET
+    output: AudioOutputResource
 
 
-class SessionResource(msgspec.Struct, frozen=True, kw_only=True):
+class SessionResource(msgspec.Struct, frozen=True, kw_only=True, tag="realtime"):
     """The whole effective session, as ``session.created`` and ``session.updated`` show it."""
 
-    type: SessionKind
     object: Literal["realtime.session"] = "realtime.session"
     id: str
     model: str
@@ -183,34 +181,56 @@ class SessionResource(msgspec.Struct, frozen=True, kw_only=True):
     truncation: Truncation
 
 
-def to_wire(config: SessionConfig, session_id: str, model: str, expires_at: int) -> SessionResource:
+class TranscriptionAudioResource(msgspec.Struct, frozen=True, kw_only=True):
+    """The audio settings of a transcription session: it has no output."""
+
+    input: AudioInputResource
+
+
+class TranscriptionResource(msgspec.Struct, frozen=True, kw_only=True, tag="transcription"):
+    """The same for a session that only listens: no answer comes of it."""
+
+    object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
+    id: str
+    model: str
+    expires_at: int
+    """Unix time in seconds at which the session ends."""
+
+    audio: TranscriptionAudioResource
+
+
+AnySession: TypeAlias = SessionResource | TranscriptionResource
+
+
+def to_wire(config: SessionConfig, session_id: str, model: str, expires_at: int) -> AnySession:
     """Return the session resource that a client is shown.
 
     Units:
         ``expires_at`` is Unix time in seconds.
     """
-    output: AudioOutputResource | UnsetType = UNSET
-    if config.kind == "realtime":
-        output = AudioOutputResource(
-            format=config.output_format, voice=config.voice, speed=config.speed
+    listening = AudioInputResource(
+        format=config.input_format,
+        transcription=config.transcription,
+        noise_reduction=config.noise_reduction,
+        turn_detection=config.turn_detection,
+    )
+    if config.kind == "transcription":
+        return TranscriptionResource(
+            id=session_id,
+            model=model,
+            expires_at=expires_at,
+            audio=TranscriptionAudioResource(input=listening),
         )
-    audio = AudioResource(
-        input=AudioInputResource(
-            format=config.input_format,
-            transcription=config.transcription,
-            noise_reduction=config.noise_reduction,
-            turn_detection=config.turn_detection,
-        ),
-        output=output,
+    speaking = AudioOutputResource(
+        format=config.output_format, voice=config.voice, speed=config.speed
     )
     return SessionResource(
-        type=config.kind,
         id=session_id,
         model=model,
         expires_at=expires_at,
         instructions=config.instructions,
         output_modalities=config.output_modalities,
-        audio=audio,
+        audio=AudioResource(input=listening, output=speaking),
         tools=config.tools,
         tool_choice=config.tool_choice,
         max_output_tokens=config.max_output_tokens,

@@ -28,6 +28,7 @@ from duologue.protocol.session_config import (
     SemanticVad,
     ServerVad,
     SessionConfig,
+    SessionKind,
     Transcription,
     Truncation,
     TurnDetection,
@@ -66,8 +67,9 @@ def merge(
     """
     audio = patch.audio or AudioPatch()
     inp, out = audio.input or AudioInputPatch(), audio.output or AudioOutputPatch()
+    kind = _kind(config.kind, patch.type, supported)
     return SessionConfig(
-        kind=config.kind if patch.type is UNSET else patch.type,
+        kind=kind,
         instructions=check_instructions(
             _settled(patch.instructions, config.instructions, _DEFAULTS.instructions),
             "session.instructions",
@@ -81,7 +83,7 @@ def merge(
         input_format=_format(config.input_format, inp.format, "session.audio.input.format"),
         output_format=_format(config.output_format, out.format, "session.audio.output.format"),
         turn_detection=_turn_detection(config.turn_detection, inp.turn_detection, supported),
-        transcription=_transcription(config.transcription, inp.transcription),
+        transcription=_transcription(config.transcription, inp.transcription, kind),
         noise_reduction=_settled(inp.noise_reduction, config.noise_reduction, None),
         voice=_voice(config.voice, out.voice, supported),
         speed=check_range(
@@ -109,6 +111,24 @@ def _settled(change: _T | UnsetType | None, current: _T, cleared: _T) -> _T:
     return cleared if change is None else change
 
 
+def _kind(
+    current: SessionKind, change: SessionKind | UnsetType, supported: Supported
+) -> SessionKind:
+    if change is UNSET or change == current:
+        return current
+    if change == "realtime":
+        raise refused(
+            "a transcription session stays one; for answers, connect without intent=transcription",
+            "session.type",
+        )
+    if not supported.transcribes:
+        raise refused(
+            "a transcription session needs a recogniser, and there is none for this model here",
+            "session.type",
+        )
+    return change
+
+
 def _voice(current: Voice, change: Voice | UnsetType | None, supported: Supported) -> Voice:
     if change is UNSET:
         return current
@@ -126,8 +146,13 @@ def _format(
 
 
 def _transcription(
-    current: Transcription | None, change: TranscriptionPatch | UnsetType | None
+    current: Transcription | None,
+    change: TranscriptionPatch | UnsetType | None,
+    kind: SessionKind,
 ) -> Transcription | None:
+    if kind == "transcription":
+        # It is what the session is for, so there is no "off".
+        current, change = current or Transcription(), UNSET if change is None else change
     if change is UNSET:
         return current
     if change is None:

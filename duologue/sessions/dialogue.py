@@ -30,7 +30,7 @@ from duologue.sessions.plugin_config import plugin_config
 from duologue.sessions.plugin_host import PluginHost
 from duologue.sessions.response import Response, ResponseState
 from duologue.sessions.speaking import Speaking
-from duologue.sessions.streams import Streams
+from duologue.sessions.streams import Owner, Streams
 
 TURN_DETECTED = "turn_detected"
 CLIENT_CANCELLED = "client_cancelled"
@@ -51,6 +51,10 @@ class Dialogue:
     ) -> None:
         self.own_config = own_config
         """What a response has that no client asked for."""
+
+        self.muted = False
+        """Nobody wants answers: the plugin is told nothing."""
+
         self._answer_pending = False
         self._told = 0
         self._host = host
@@ -62,6 +66,8 @@ class Dialogue:
 
     def tell(self, item: PluginInput, now: float) -> None:
         """Give the plugin one input and act on what it says."""
+        if self.muted:
+            return
         requested: list[ResponseRequested] = []
         overflowed: dict[str, Response] = {}
         for speech in self._host.step(item):
@@ -120,7 +126,15 @@ class Dialogue:
 
     def answer_when_free(self) -> None:
         """The person has finished: answer, now or when the current answer is over."""
-        self._answer_pending = not self._host.capabilities.decides_turns
+        self._answer_pending = not (self.muted or self._host.capabilities.decides_turns)
+
+    def mute(self, now: float) -> None:
+        """Answer nobody from now on: the session is for transcription alone."""
+        for response in self._speaking.all():
+            self.stop(response, "cancelled", CLIENT_CANCELLED, now)
+        self._streams.cancel_of(Owner.PLUGIN)
+        self._answer_pending = False
+        self.muted = True
 
     def interrupt(self, now: float) -> None:
         """The person has the floor: stop the answer, and what is still being played of others."""

@@ -13,6 +13,7 @@ from duologue.core.audio import samples_to_ms
 from duologue.core.errors import ClientError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
+    Capabilities,
     ConfigChanged,
     DuplexPlugin,
     StageEnded,
@@ -45,7 +46,7 @@ from duologue.protocol.events import (
     SessionUpdated,
 )
 from duologue.protocol.response_config import response_config
-from duologue.protocol.session_config import SessionConfig, SessionResource, to_wire
+from duologue.protocol.session_config import AnySession, SessionConfig, to_wire
 from duologue.protocol.session_merge import merge
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
@@ -103,9 +104,14 @@ class SessionMachine:
         self._responses_timed = 0
         self.streams = Streams(session_id)
         capabilities = plugin.capabilities()
+        if config.kind == "transcription":
+            # The model is not asked, so what it can do does not matter.
+            capabilities = Capabilities(speaks=False)
         self._capabilities = capabilities
         self._watches_silence = not capabilities.decides_turns
-        self._supported = supported_by(capabilities, detectors)
+        self._supported = supported_by(
+            capabilities, detectors, recogniser=settings.listening.asr is not None
+        )
         self.history = History(settings.max_items, settings.max_conversation_bytes)
         self.speaking = Speaking(
             self.history,
@@ -138,6 +144,7 @@ class SessionMachine:
             response_config(config),
             settings.max_out_of_band_responses,
         )
+        self._dialogue.muted = config.kind == "transcription"
         self._person = Person(
             config,
             capabilities,
@@ -279,6 +286,8 @@ class SessionMachine:
                 self.config = merge(self.config, patch, self._supported)
                 self._person.configure(self.config, now)
                 self._dialogue.own_config = response_config(self.config)
+                if self.config.kind == "transcription" and not self._dialogue.muted:
+                    self._dialogue.mute(now)
                 self.speaking.emit(SessionUpdated(session=self._resource()))
                 news = ConfigChanged(plugin_config(self.config, self._capabilities))
                 self._dialogue.tell(news, now)
@@ -296,6 +305,12 @@ class SessionMachine:
                 self._dialogue.heard_changed(self.history.get(command.item_id), now)
             case DeleteItem():
                 self.speaking.emit(self._conversation.delete(command))
+            case CreateResponse() if self._dialogue.muted:
+                raise ProtocolError(
+                    "a transcription session makes no responses; for answers, connect without "
+                    "intent=transcription",
+                    code=ErrorCode.UNSUPPORTED,
+                )
             case CreateResponse(response=params):
                 config = response_config(self.config, params, self._supported)
                 self._dialogue.request(config, now)
@@ -377,7 +392,7 @@ class SessionMachine:
     def _next_tick(self, tick_s: float) -> float:
         return self._opened_at + (self._ticks + 1) * tick_s
 
-    def _resource(self) -> SessionResource:
+    def _resource(self) -> AnySession:
         return to_wire(self.config, self.id, self.model, self._expires_wall)
 
 

@@ -195,8 +195,9 @@ class Person:
             self._transcript(utterance.transcript, now)
         elif utterance.transcribing:
             self._untranscribed[utterance.item_id] = now
-        elif self._capabilities.reads_transcripts:
-            self._no_transcript(utterance.item_id, ErrorCode.STAGE_FAILED, now)
+        elif self._config.transcription is not None or self._capabilities.reads_transcripts:
+            # Nobody here can write down what was said, and somebody waits for it.
+            self._no_transcript(utterance.item_id, ErrorCode.NO_RECOGNISER, now)
 
     def _transcript(self, ready: TranscriptReady, now: float) -> None:
         if self._config.transcription is not None:
@@ -212,7 +213,7 @@ class Person:
         """A committed turn stays without text: an answer that waits for it cannot come."""
         self._untranscribed.pop(item_id, None)
         if self._config.transcription is not None:
-            self._speaking.emit(self._transcripts.failed(item_id))
+            self._speaking.emit(self._transcripts.failed(item_id, code))
         self._conversation.lose_transcript(item_id, code)
         if self._capabilities.reads_transcripts:
             self._dialogue.fail_waiting(item_id, code, now)

@@ -19,15 +19,20 @@ OPENAI_VOICES = frozenset(
 """Names that stock clients send unasked; each means the model's default voice."""
 
 
-def supported_by(capabilities: Capabilities, detectors: frozenset[str]) -> Supported:
+def supported_by(
+    capabilities: Capabilities, detectors: frozenset[str], *, recogniser: bool = True
+) -> Supported:
     """Return what a session with this model can be set to.
 
     Args:
         capabilities: Of the model.
         detectors: The kinds of turn detection that the engine has stages for.
+        recogniser: The engine has one.
     """
     return Supported(
-        voices=frozenset(capabilities.voices) | OPENAI_VOICES, turn_detection=detectors
+        voices=frozenset(capabilities.voices) | OPENAI_VOICES,
+        turn_detection=detectors,
+        transcribes=recogniser and not capabilities.decides_turns,
     )
 
 

@@ -141,6 +141,11 @@ class Streams:
         for stream in [s for s in self._by_id.values() if s.lane == lane]:
             self.cancel(stream.owner, stream.key)
 
+    def cancel_of(self, owner: Owner) -> None:
+        """Stop all streams of an owner."""
+        for stream in [s for s in self._by_id.values() if s.owner is owner]:
+            self.cancel(owner, stream.key)
+
     def cancel_all(self) -> None:
         """Stop everything: the session ends."""
         for stream in list(self._by_id.values()):

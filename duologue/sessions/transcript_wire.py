@@ -1,12 +1,14 @@
 """How transcripts of the person's speech are shown to the client.
 
 Deltas can only be added to, so only what a recogniser has proved to stand by is sent before the
-end. This module must not know how a transcript comes about.
+end. Should it change its mind all the same, the client keeps what it was told and is told the rest:
+the deltas together are the transcript, always. This module must not know how a transcript comes
+about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from duologue.duplex_plugins.contract import TranscriptKind
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode
@@ -22,6 +24,13 @@ from duologue.sessions.transcription import TranscriptReady
 
 REMEMBERED_ITEMS = 64
 """Turns that wait for their last transcript; one that was abandoned waits for ever."""
+
+ALIGNED_WORDS = 32
+"""So much of a disagreement is lined up word by word; what is longer is taken as it was sent."""
+
+_MARKS = ".,;:!?\"'-"
+
+_CODES = frozenset(ErrorCode)
 
 
 class TranscriptWire:
@@ -42,21 +51,55 @@ class TranscriptWire:
                 yield TranscriptionDelta(item_id=ready.item_id, delta=ready.stable[len(sent) :])
             return
         self._sent.pop(ready.item_id, None)
-        if len(ready.text) > len(sent) and ready.text.startswith(sent):
-            yield TranscriptionDelta(item_id=ready.item_id, delta=ready.text[len(sent) :])
+        text = continued(sent, ready.text)
+        if len(text) > len(sent):
+            yield TranscriptionDelta(item_id=ready.item_id, delta=text[len(sent) :])
         yield TranscriptionCompleted(
             item_id=ready.item_id,
-            transcript=ready.text,
+            transcript=text,
             usage=DurationUsage(seconds=round(ready.audio_samples / self._rate_hz, 3)),
         )
 
-    def failed(self, item_id: str) -> TranscriptionFailed:
+    def failed(self, item_id: str, code: str) -> TranscriptionFailed:
         """Return the event for an item that will have no transcript."""
         self._sent.pop(item_id, None)
-        row = ERROR_TABLE[ErrorCode.STAGE_FAILED]
+        # A runner may report codes of its own; clients see only those that are in the table.
+        known = ErrorCode(code) if code in _CODES else ErrorCode.STAGE_FAILED
+        row = ERROR_TABLE[known]
         return TranscriptionFailed(
             item_id=item_id,
-            error=TranscriptionError(
-                type=row.type, code=ErrorCode.STAGE_FAILED, message=row.public_text
-            ),
+            error=TranscriptionError(type=row.type, code=known, message=row.public_text),
         )
+
+
+def continued(sent: str, final: str) -> str:
+    """Return the final text as it goes on after ``sent``, which cannot be taken back.
+
+    Where the two disagree, what was sent stands, and the words of ``final`` follow that come after
+    the place which ``sent`` matches best.
+    """
+    if final.startswith(sent):
+        return final
+    said, heard = sent.split(), final.split()
+    agreed = 0
+    while agreed < min(len(said), len(heard)) and _same(said[agreed], heard[agreed]):
+        agreed += 1
+    rest = heard[agreed:]
+    matched = _best_prefix(said[agreed:][-ALIGNED_WORDS:], rest[: 2 * ALIGNED_WORDS])
+    return " ".join((sent, *rest[matched:]))
+
+
+def _best_prefix(said: Sequence[str], heard: Sequence[str]) -> int:
+    """Return how many of ``heard`` are nearest to all of ``said``; of equals, the most."""
+    costs = list(range(len(heard) + 1))
+    for row, word in enumerate(said, 1):
+        above_left, costs[0] = costs[0], row
+        for column, other in enumerate(heard, 1):
+            changed = above_left + (not _same(word, other))
+            above_left = costs[column]
+            costs[column] = min(changed, above_left + 1, costs[column - 1] + 1)
+    return min(reversed(range(len(costs))), key=costs.__getitem__)
+
+
+def _same(one: str, other: str) -> bool:
+    return one.strip(_MARKS).casefold() == other.strip(_MARKS).casefold()

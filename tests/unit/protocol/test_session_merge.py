@@ -324,3 +324,28 @@ def test_a_share_of_the_context_may_be_kept() -> None:
     assert merge(PHONE, patch({"truncation": ratio})).truncation == RetentionRatio(
         retention_ratio=0.8
     )
+
+
+# The kind of session
+
+
+def test_a_session_for_transcription_always_transcribes() -> None:
+    first = merge(SessionConfig(), SessionPatch(type="transcription"))
+    assert (first.kind, first.transcription) == ("transcription", Transcription())
+    named = merge(first, input_patch({"transcription": {"model": "m", "language": "en"}}))
+    assert named.transcription == Transcription(model="m", language="en")
+    assert merge(named, input_patch({"transcription": None})).transcription == named.transcription
+
+
+def test_a_session_for_transcription_stays_one() -> None:
+    config = merge(SessionConfig(), SessionPatch(type="transcription"))
+    assert merge(config, SessionPatch(type="transcription")) == config
+    with pytest.raises(ProtocolError) as refusal:
+        merge(config, SessionPatch(type="realtime"))
+    assert refusal.value.param == "session.type"
+
+
+def test_without_a_recogniser_there_is_no_session_for_transcription() -> None:
+    with pytest.raises(ProtocolError) as refusal:
+        merge(SessionConfig(), SessionPatch(type="transcription"), Supported(transcribes=False))
+    assert refusal.value.param == "session.type"

@@ -56,3 +56,18 @@ def test_a_session_can_be_set_to_the_models_voices_and_to_those_of_stock_clients
     assert {"heart", "bella", "alloy", "marin"} <= supported.voices
     assert "nobody" not in supported.voices
     assert supported.turn_detection == {"server_vad"}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "recogniser", "transcribes"),
+    [
+        (Capabilities(), True, True),
+        (Capabilities(), False, False),
+        (Capabilities(decides_turns=True), True, False),
+    ],
+)
+def test_a_session_transcribes_where_there_is_a_recogniser_and_audio_is_kept_for_it(
+    capabilities: Capabilities, recogniser: bool, transcribes: bool
+) -> None:
+    supported = supported_by(capabilities, frozenset(), recogniser=recogniser)
+    assert supported.transcribes is transcribes

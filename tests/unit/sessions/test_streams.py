@@ -181,3 +181,13 @@ def test_an_adopted_stream_gets_the_fence_of_its_new_lane() -> None:
     streams.adopt(speculation, LANE)
     assert streams.take_effects() == [RefenceRequest("s.1", Fence("s", LANE, 0))]
     assert streams.of_lane(LANE) == [speculation]
+
+
+def test_all_work_of_one_owner_is_stopped_at_once() -> None:
+    streams = make_streams()
+    for key in ("llm", "tts"):
+        streams.open(Owner.PLUGIN, key, key)
+    streams.open(Owner.DETECTOR, "", "vad")
+    streams.cancel_of(Owner.PLUGIN)
+    assert list(streams.take_effects())[3:] == [CancelRequest("s.1"), CancelRequest("s.2")]
+    assert streams.find(Owner.DETECTOR, "") is not None

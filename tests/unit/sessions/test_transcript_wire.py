@@ -11,7 +11,7 @@ from duologue.protocol.events import (
     TranscriptionCompleted,
     TranscriptionDelta,
 )
-from duologue.sessions.transcript_wire import REMEMBERED_ITEMS, TranscriptWire
+from duologue.sessions.transcript_wire import REMEMBERED_ITEMS, TranscriptWire, continued
 from duologue.sessions.transcription import TranscriptReady
 
 RATE_HZ = 16000
@@ -58,11 +58,29 @@ def test_no_news_is_no_event(kind: TranscriptKind) -> None:
     assert show(wire, again) == []
 
 
-def test_a_transcript_that_turns_out_different_is_told_whole_at_the_end() -> None:
-    events = show(TranscriptWire(RATE_HZ), partial("I need"), final("A knee"))
-    assert deltas(events) == ["I need"]
+def test_what_was_told_stands_where_a_transcript_turns_out_different() -> None:
+    events = show(TranscriptWire(RATE_HZ), partial("I need"), final("A knee hurts"))
+    assert deltas(events) == ["I need", " hurts"]
     assert isinstance(events[-1], TranscriptionCompleted)
-    assert events[-1].transcript == "A knee"
+    assert events[-1].transcript == "I need hurts"
+
+
+@pytest.mark.parametrize(
+    ("sent", "text", "shown"),
+    [
+        ("", "a taxi", "a taxi"),
+        ("a", "a taxi", "a taxi"),
+        ("hello there", "Hello, there. Who is it?", "hello there Who is it?"),
+        ("I need a tack", "I need a taxi to the zoo", "I need a tack to the zoo"),
+        ("I kneed a", "I need a taxi", "I kneed a taxi"),
+        ("I need a", "I a taxi", "I need a taxi"),
+        ("one two three", "one two", "one two three"),
+        ("one two", "", "one two"),
+        ("w " * 40 + "end", "v " * 40 + "end here", "w " * 40 + "end here"),
+    ],
+)
+def test_a_transcript_goes_on_where_what_was_sent_ends(sent: str, text: str, shown: str) -> None:
+    assert continued(sent, text) == shown
 
 
 def test_an_empty_transcript_is_completed_without_a_delta() -> None:
@@ -78,8 +96,9 @@ def test_each_item_has_its_own_deltas() -> None:
 def test_a_failure_names_the_item_and_ends_its_deltas() -> None:
     wire = TranscriptWire(RATE_HZ)
     show(wire, partial("one"))
-    failed = wire.failed("a")
-    assert (failed.item_id, failed.error.code) == ("a", "stage_failed")
+    failed = wire.failed("a", "stage_timeout")
+    assert (failed.item_id, failed.error.code) == ("a", "stage_timeout")
+    assert wire.failed("a", "a word of the runner's own").error.code == "stage_failed"
     assert deltas(show(wire, partial("one"))) == ["one"]
 
 
