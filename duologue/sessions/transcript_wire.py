@@ -26,7 +26,7 @@ REMEMBERED_ITEMS = 64
 """Turns that wait for their last transcript; one that was abandoned waits for ever."""
 
 ALIGNED_WORDS = 32
-"""So much of a disagreement is lined up word by word; what is longer is taken as it was sent."""
+"""So much of a disagreement is lined up word by word; the cost grows with its square."""
 
 _MARKS = ".,;:!?\"'-"
 
@@ -84,8 +84,10 @@ def continued(sent: str, final: str) -> str:
     agreed = 0
     while agreed < min(len(said), len(heard)) and _same(said[agreed], heard[agreed]):
         agreed += 1
-    rest = heard[agreed:]
-    matched = _best_prefix(said[agreed:][-ALIGNED_WORDS:], rest[: 2 * ALIGNED_WORDS])
+    apart = said[agreed:]
+    # What is apart by more than can be lined up here is passed over word for word.
+    rest = heard[agreed + max(0, len(apart) - ALIGNED_WORDS) :]
+    matched = _best_prefix(apart[-ALIGNED_WORDS:], rest[: 2 * ALIGNED_WORDS])
     return " ".join((sent, *rest[matched:]))
 
 
