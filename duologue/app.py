@@ -27,9 +27,14 @@ from duologue.engines.pools.fleet import Progress
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
+from duologue.gateway.catalogue import Catalogue, served_models
+from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.faults import server_logger
+from duologue.gateway.http.front_door import FrontDoor
+from duologue.gateway.http.models import ModelRoutes
+from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.ws.channel import Timing
@@ -110,11 +115,24 @@ async def running_app(
     admission = Admission(sessions, lambda: _workers(engine))
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     realtime = RealtimeEndpoint(sessions, admission, access, gateway, timing)
-    status = StatusRoutes(sessions, admission, access, metrics, clock.wall_time())
-    runner = web.AppRunner(
-        make_application(
-            realtime, ClientSecretRoutes(sessions, access), status, CrossOrigin(access)
+    services = HttpServices(
+        EngineClient(engine, clock, id_maker(), gateway.http.request_timeout_s),
+        Catalogue(
+            served_models(plugins, engine, settings.sessions.listening.asr),
+            gateway.http.default_model_for,
         ),
+        gateway.http,
+        clock,
+        id_maker(),
+    )
+    routes = [
+        *StatusRoutes(sessions, admission, metrics).routes(),
+        *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
+        *ClientSecretRoutes(sessions, access).routes(),
+    ]
+    door = FrontDoor(access, admission, gateway.http)
+    runner = web.AppRunner(
+        make_application(realtime, routes, door, CrossOrigin(access)),
         access_log=None,
         handle_signals=False,
         keepalive_timeout=KEEP_ALIVE_S,

@@ -23,6 +23,22 @@ from duologue.engines.payloads import NO_TOOLS, Payload, SpeechMark, TokenUsage,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OneShot:
+    """Pipelines that serve single requests over plain HTTP; ``None``: the model cannot do it.
+
+    Args:
+        chat: Reads a ``ChatRequest``, gives ``TextDelta``, ``ToolCallDelta`` and ``TokenUsage``.
+        speech: Reads ``SpeakText``, gives ``AudioChunk`` and ``SpeechMark``.
+        transcription: Reads ``AudioChunk`` and ``DecodeSpeech``, gives ``Transcript``; ``None``:
+            the recogniser of all sessions does.
+    """
+
+    chat: str | None = None
+    speech: str | None = None
+    transcription: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What the session must know about a model. Each flag changes what the session does.
 
@@ -38,6 +54,7 @@ class Capabilities:
         voices: Names that a client may ask for; the first is the default.
         speaks: The model can answer with audio.
         sees: The model understands pictures; without it they are refused.
+        one_shot: What it can do without a session.
     """
 
     input_rate_hz: int = 16000
@@ -49,6 +66,7 @@ class Capabilities:
     voices: tuple[str, ...] = ("default",)
     speaks: bool = True
     sees: bool = False
+    one_shot: OneShot = OneShot()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

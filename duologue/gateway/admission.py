@@ -57,13 +57,22 @@ class Admission:
         Raises:
             CapacityError: The server is starting, full or going down.
         """
-        if not self._loaded:
+        self._check_loaded()
+        self._sessions.check_room()
+
+    def check_request(self) -> None:
+        """Refuse a plain request that could not be worked on. Calls take no room from it.
+
+        Raises:
+            CapacityError: The server is starting or going down.
+        """
+        self._check_loaded()
+        if not self._sessions.accepting:
             raise CapacityError(
-                "the models are still loading",
-                code=ErrorCode.NOT_READY,
+                "the server is shutting down",
+                code=ErrorCode.SHUTTING_DOWN,
                 retry_after_s=RETRY_AFTER_S,
             )
-        self._sessions.check_room()
 
     def check_ready(self) -> None:
         """Refuse where a new call should rather go to another server.
@@ -75,6 +84,14 @@ class Admission:
         if not self._workers().every_stage:
             raise CapacityError(
                 "a model is being restarted",
+                code=ErrorCode.NOT_READY,
+                retry_after_s=RETRY_AFTER_S,
+            )
+
+    def _check_loaded(self) -> None:
+        if not self._loaded:
+            raise CapacityError(
+                "the models are still loading",
                 code=ErrorCode.NOT_READY,
                 retry_after_s=RETRY_AFTER_S,
             )

@@ -12,7 +12,7 @@ import msgspec
 from aiohttp import web
 
 from duologue.core.errors import CapacityError, DuologueError
-from duologue.protocol.errors import ERROR_TABLE, error_body, error_code
+from duologue.protocol.errors import ERROR_TABLE, ErrorCode, error_body, error_code
 from duologue.protocol.events import ErrorBody
 
 UNKNOWN_URL = "unknown_url"
@@ -69,7 +69,9 @@ async def errors_in_json(request: web.Request, handler: Handler) -> web.StreamRe
             body = _invalid(f"there is nothing at {asked}; docs/protocol.md has what there is")
             return json_answer(ErrorPage(msgspec.structs.replace(body, code=UNKNOWN_URL)), 404)
         if allowed is None:
-            return json_answer(ErrorPage(_invalid(f"{asked}: {exc.reason}")), exc.status)
+            body = _invalid(f"{asked}: {exc.reason}")
+            code = ErrorCode.MESSAGE_TOO_LARGE if exc.status == 413 else ErrorCode.INVALID_REQUEST
+            return json_answer(ErrorPage(msgspec.structs.replace(body, code=code)), exc.status)
         body = _invalid(f"{asked} is not possible; allowed here: {allowed}")
         body = msgspec.structs.replace(body, code=METHOD_NOT_SUPPORTED)
         return json_answer(ErrorPage(body), exc.status, {"Allow": allowed})

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr
 
 from duologue.config import Section
+from duologue.gateway.http.settings import HttpSettings
 from duologue.protocol.limits import MAX_MESSAGE_BYTES
 
 
@@ -36,6 +37,9 @@ class GatewaySettings(Section):
 
     max_message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = MAX_MESSAGE_BYTES
     """Messages from a client must be smaller; 15 MiB of audio in base64 and their envelope fit."""
+
+    http: HttpSettings = HttpSettings()
+    """Plain HTTP requests."""
 
     heartbeat_s: Annotated[float, Field(gt=0)] = 20.0
     """A ping after so long without data from the client; it is gone after half as long again."""

@@ -59,6 +59,8 @@ class ErrorCode(StrEnum):
     CLIENT_SECRET_EXPIRED = "client_secret_expired"
     KEY_NOT_ALLOWED = "api_key_not_allowed"
     ORIGIN_NOT_ALLOWED = "origin_not_allowed"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
     MODEL_NOT_FOUND = "model_not_found"
     SESSION_NOT_FOUND = "session_not_found"
     SESSION_EXPIRED = "session_expired"
@@ -144,6 +146,12 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.CLIENT_SECRET_EXPIRED: _client(401, "The client secret has expired."),
         ErrorCode.KEY_NOT_ALLOWED: _client(403, "This key may not do that."),
         ErrorCode.ORIGIN_NOT_ALLOWED: _client(403, "Pages of this origin may not connect."),
+        ErrorCode.UNSUPPORTED_MEDIA_TYPE: _client(
+            415, "The body is of another type than is read here."
+        ),
+        ErrorCode.CONTEXT_LENGTH_EXCEEDED: _client(
+            400, "The messages are longer than what the model can read."
+        ),
         ErrorCode.MODEL_NOT_FOUND: _client(404, "There is no such model."),
         ErrorCode.SESSION_NOT_FOUND: _client(404, "There is no such session."),
         ErrorCode.SESSION_EXPIRED: _client(

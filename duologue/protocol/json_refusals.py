@@ -61,6 +61,11 @@ def refusal(exc: Exception, message: bytes) -> ProtocolError:
     return error
 
 
+def body_refusal(exc: Exception) -> ProtocolError:
+    """Turn the decoder's error into the one about the body of a plain HTTP request."""
+    return _named(exc, "the body")
+
+
 def refuse_duplicate_keys(message: bytes) -> None:
     """Refuse a message in which an object has a key twice: two readers could disagree on it.
 
@@ -78,18 +83,26 @@ def refuse_duplicate_keys(message: bytes) -> None:
             parse_constant=_ignore,
         )
     except RecursionError:
-        raise _too_deep() from None
+        raise _too_deep("the message") from None
     except ValueError:
         # In what the typed decoder skips, it lets bytes pass that are no text.
         raise refused("the message is not valid JSON", None, ErrorCode.INVALID_JSON) from None
 
 
 def _translated(exc: Exception) -> ProtocolError:
+    error = _named(exc, "the message")
+    if error.param == "type" and error.code == ErrorCode.INVALID_VALUE:
+        said = error.message.removeprefix("type: ")
+        return refused(f"{said}: no such event type", "type", ErrorCode.UNKNOWN_EVENT)
+    return error
+
+
+def _named(exc: Exception, what: str) -> ProtocolError:
     if isinstance(exc, RecursionError):
-        return _too_deep()
+        return _too_deep(what)
     text = str(exc)
     if not isinstance(exc, msgspec.ValidationError):
-        return refused(f"the message is not valid JSON: {text}", None, ErrorCode.INVALID_JSON)
+        return refused(f"{what} is not valid JSON: {text}", None, ErrorCode.INVALID_JSON)
     where = _WHERE.search(text)
     path = where["path"].replace("[...]", "[]") if where else ""
     said = _clipped(text[: where.start()] if where else text)
@@ -100,9 +113,7 @@ def _translated(exc: Exception) -> ProtocolError:
         param = _joined(path, unknown["field"])
         return refused(f"there is no field {shown(param)}", param, ErrorCode.UNKNOWN_PARAMETER)
     if not path:
-        return refused(f"the message is no event: {said}", None, ErrorCode.INVALID_REQUEST)
-    if path == "type":
-        return refused(f"{said}: no such event type", "type", ErrorCode.UNKNOWN_EVENT)
+        return refused(f"{what} is no such object: {said}", None, ErrorCode.INVALID_REQUEST)
     return refused(f"{path}: {said}", path)
 
 
@@ -110,8 +121,8 @@ def _clipped(text: str) -> str:
     return text if len(text) <= 2 * SHOWN_CHARS else f"{text[: 2 * SHOWN_CHARS]}..."
 
 
-def _too_deep() -> ProtocolError:
-    return refused("the message is nested too deeply", None, ErrorCode.INVALID_JSON)
+def _too_deep(what: str) -> ProtocolError:
+    return refused(f"{what} is nested too deeply", None, ErrorCode.INVALID_JSON)
 
 
 def _joined(path: str, field: str) -> str:

@@ -24,6 +24,7 @@ from duologue.duplex_plugins.contract import (
     EndResponse,
     Interrupted,
     ItemView,
+    OneShot,
     PluginConfig,
     PluginEffect,
     PluginInput,
@@ -107,7 +108,12 @@ class CascadedPlugin:
 
     def capabilities(self) -> Capabilities:
         """Reads transcripts; the prompt is made anew from the history for every answer."""
-        return Capabilities(reads_transcripts=True, voices=self._settings.voices)
+        settings = self._settings
+        return Capabilities(
+            reads_transcripts=True,
+            voices=settings.voices,
+            one_shot=OneShot(chat=settings.llm_pipeline, speech=settings.tts_pipeline),
+        )
 
     def open(self, config: PluginConfig) -> State:
         """Begin with an empty conversation."""

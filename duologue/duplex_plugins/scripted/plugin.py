@@ -17,6 +17,7 @@ from duologue.duplex_plugins.contract import (
     EndResponse,
     Interrupted,
     ItemView,
+    OneShot,
     PluginConfig,
     PluginEffect,
     PluginInput,
@@ -64,6 +65,12 @@ class ScriptedSettings(Section):
     pipeline: str = "scripted"
     """Pipeline that turns a line into audio."""
 
+    chat_pipeline: str | None = "scripted_chat"
+    """Pipeline that answers single chat requests, if it is there."""
+
+    speech_pipeline: str | None = "scripted_speech"
+    """Pipeline that speaks single texts, if it is there."""
+
     lines: tuple[str, ...] = ("Hello, this is a scripted answer.",)
     """One line per answer, in turn, then from the start."""
 
@@ -97,7 +104,13 @@ class ScriptedPlugin:
 
     def capabilities(self) -> Capabilities:
         """Speaks at 24 kHz; needs neither audio nor transcripts."""
-        return Capabilities(input_rate_hz=16000, output_rate_hz=24000)
+        return Capabilities(
+            input_rate_hz=16000,
+            output_rate_hz=24000,
+            one_shot=OneShot(
+                chat=self._settings.chat_pipeline, speech=self._settings.speech_pipeline
+            ),
+        )
 
     def open(self, config: PluginConfig) -> State:
         """Start at the first line."""

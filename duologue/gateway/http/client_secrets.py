@@ -5,6 +5,7 @@ This module must not know how a secret is made or checked.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -13,6 +14,7 @@ from aiohttp import web
 from duologue.gateway.auth import Access
 from duologue.gateway.client_secrets import MAX_SESSION_BYTES, BoundSession
 from duologue.gateway.errors import json_answer
+from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.protocol.commands import UpdateSession
 from duologue.protocol.config_checks import check_range
 from duologue.protocol.errors import ErrorCode, over_limit, refused
@@ -71,6 +73,22 @@ class ClientSecretRoutes:
     def __init__(self, sessions: SessionManager, access: Access) -> None:
         self._sessions = sessions
         self._access = access
+
+    def routes(self) -> Sequence[Route]:
+        """For the application."""
+        return (
+            Route(
+                method="POST",
+                path="/v1/realtime/client_secrets",
+                operation="createClientSecret",
+                summary="Make a secret that opens Realtime calls until it expires.",
+                handle=self.create,
+                body=(Content(JSON, _Request),),
+                answers=(Content(JSON, ClientSecretPage),),
+                refusals=(400, 413),
+                is_work=False,
+            ),
+        )
 
     async def create(self, request: web.Request) -> web.Response:
         """Make a secret for whoever has an API key."""

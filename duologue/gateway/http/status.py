@@ -1,4 +1,4 @@
-"""``/health``, ``/ready``, ``/metrics``, ``/v1/models``: what the server is, and whether it works.
+"""``/health``, ``/ready``, ``/metrics``: whether the server works, and how.
 
 This module must not change anything.
 """
@@ -6,6 +6,7 @@ This module must not change anything.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 from aiohttp import web
@@ -13,8 +14,8 @@ from aiohttp import web
 from duologue import __version__
 from duologue.core.errors import CapacityError
 from duologue.gateway.admission import Admission
-from duologue.gateway.auth import Access
 from duologue.gateway.errors import json_answer, refusal
+from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.protocol.errors import error_body
 from duologue.protocol.events import ErrorBody
 from duologue.sessions.manager import SessionManager
@@ -42,42 +43,54 @@ class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
     error: ErrorBody | None = None
 
 
-class ModelCard(msgspec.Struct, frozen=True):
-    """One entry of ``/v1/models``."""
-
-    id: str
-    created: int
-    object: str = "model"
-    owned_by: str = "duologue"
-
-
-class ModelList(msgspec.Struct, frozen=True):
-    """``/v1/models``."""
-
-    data: list[ModelCard]
-    object: str = "list"
-
-
 class StatusRoutes:
-    """The routes that look.
-
-    Args:
-        started_at: Unix seconds; the models' ``created``.
-    """
+    """The routes that look."""
 
     def __init__(
         self,
         sessions: SessionManager,
         admission: Admission,
-        access: Access,
         metrics: Metrics,
-        started_at: float,
     ) -> None:
         self._sessions = sessions
         self._admission = admission
-        self._access = access
         self._exposition = Exposition(metrics, version=__version__)
-        self._started_at = int(started_at)
+
+    def routes(self) -> Sequence[Route]:
+        """For the application. Probes and scrapers have no key."""
+        return (
+            Route(
+                method="GET",
+                path="/health",
+                operation="getHealth",
+                summary="Tell whether the process runs.",
+                handle=self.health,
+                answers=(Content(JSON, Health),),
+                is_work=False,
+                needs_key=False,
+            ),
+            Route(
+                method="GET",
+                path="/ready",
+                operation="getReadiness",
+                summary="Tell whether a call could begin now; 503 says why not.",
+                handle=self.ready,
+                answers=(Content(JSON, Readiness),),
+                refusals=(503,),
+                is_work=False,
+                needs_key=False,
+            ),
+            Route(
+                method="GET",
+                path="/metrics",
+                operation="getMetrics",
+                summary="Figures in Prometheus' text format.",
+                handle=self.metrics,
+                answers=(Content("text/plain"),),
+                is_work=False,
+                needs_key=False,
+            ),
+        )
 
     async def health(self, _request: web.Request) -> web.Response:
         """The process runs."""
@@ -96,12 +109,6 @@ class StatusRoutes:
         # It takes milliseconds and reads files. The figures may move meanwhile, as between scrapes.
         page = await asyncio.to_thread(self._exposition.page, request.headers.get("Accept", ""))
         return web.Response(body=page.body, headers={"Content-Type": page.content_type})
-
-    async def models(self, request: web.Request) -> web.Response:
-        """The models that a session can be opened with, for those who may open one."""
-        self._access.check(request.headers)
-        cards = [ModelCard(name, self._started_at) for name in self._sessions.models]
-        return json_answer(ModelList(cards))
 
     def _readiness(self, status: str, error: ErrorBody | None) -> Readiness:
         workers = self._admission.workers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -17,9 +17,13 @@ from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
+from duologue.gateway.catalogue import Catalogue, served_models
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.faults import server_logger
+from duologue.gateway.http.front_door import FrontDoor
+from duologue.gateway.http.models import ModelRoutes
+from duologue.gateway.http.routes import Route
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.ws.channel import Timing
@@ -52,6 +56,7 @@ async def small_server(
     sessions: SessionSettings | None = None,
     *,
     plugins: Mapping[str, DuplexPlugin] | None = None,
+    routes: Sequence[Route] = (),
     is_loaded: bool = True,
 ) -> AsyncIterator[SmallServer]:
     settings = gateway or GatewaySettings()
@@ -59,8 +64,9 @@ async def small_server(
     wheel = TimerWheel(asyncio.get_running_loop().call_at)
     plugins = plugins or {"echo": EchoPlugin(), "other": EchoPlugin()}
     metrics = Metrics(LabelSets(plugins=tuple(plugins)))
+    engine = FakeEngine()
     manager = SessionManager(
-        FakeEngine(),
+        engine,
         plugins,
         sessions or SessionSettings(),
         clock=clock,
@@ -78,14 +84,18 @@ async def small_server(
     admission = Admission(manager, lambda: server.workers)
     timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
     realtime = RealtimeEndpoint(manager, admission, access, settings, timing)
-    status = StatusRoutes(manager, admission, access, metrics, STARTED_AT)
+    catalogue = Catalogue(served_models(plugins, engine, None))
+    own = [
+        *StatusRoutes(manager, admission, metrics).routes(),
+        *ModelRoutes(catalogue, STARTED_AT).routes(),
+        *ClientSecretRoutes(manager, access).routes(),
+    ]
+    door = FrontDoor(access, admission, settings.http)
     server = SmallServer(0, manager, admission, realtime, access, wheel, Workers(2, 2, True))
     if is_loaded:
         admission.open()
     runner = web.AppRunner(
-        make_application(
-            realtime, ClientSecretRoutes(manager, access), status, CrossOrigin(access)
-        ),
+        make_application(realtime, [*own, *routes], door, CrossOrigin(access)),
         access_log=None,
         handle_signals=False,
         logger=server_logger(),

@@ -10,6 +10,7 @@ from duologue.protocol.errors import ErrorCode
 class FakeManager:
     def __init__(self) -> None:
         self.is_full = False
+        self.accepting = True
 
     def check_room(self) -> None:
         if self.is_full:
@@ -51,6 +52,16 @@ def test_a_full_server_is_not_ready_either() -> None:
     scene.manager.is_full = True
     assert refusal(scene.admission.check_call) == ErrorCode.SERVER_FULL
     assert refusal(scene.admission.check_ready) == ErrorCode.SERVER_FULL
+
+
+def test_plain_requests_need_the_models_and_no_room_for_a_call() -> None:
+    scene = Scene(is_loaded=False)
+    assert refusal(scene.admission.check_request) == ErrorCode.NOT_READY
+    scene.admission.open()
+    scene.manager.is_full = True
+    scene.admission.check_request()
+    scene.manager.accepting = False
+    assert refusal(scene.admission.check_request) == ErrorCode.SHUTTING_DOWN
 
 
 def test_a_worker_that_is_being_restarted_sends_new_calls_elsewhere_and_refuses_none() -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from duologue.gateway.admission import Workers
-from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from tests.unit.gateway.raw_websocket import connected
 from tests.unit.gateway.small_server import small_server
@@ -41,20 +40,6 @@ async def test_a_full_server_is_alive_and_not_ready() -> None:
             assert answer.status == 503
             assert answer.json["error"]["code"] == "server_full"
             assert answer.json["sessions"] == 1
-
-
-async def test_models_are_listed_for_those_who_may_open_them() -> None:
-    settings = GatewaySettings(api_keys=("sesame",))
-    async with small_server(settings) as server, connected(server.port) as peer:
-        assert (await peer.ask("/v1/models")).status == 401
-        answer = await peer.ask("/v1/models", {"Authorization": "Bearer sesame"})
-        assert answer.json == {
-            "object": "list",
-            "data": [
-                {"id": name, "object": "model", "created": 1_700_000_000, "owned_by": "duologue"}
-                for name in ("echo", "other")
-            ],
-        }
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""What every plain HTTP request passes: its key, room for it, and is its client still there.
+
+A handler behind the door is cancelled when its client has gone or its time is over; whatever it
+holds is let go in its ``finally`` blocks. Faults of ours become an answer in the usual shape. This
+module must not know what a request is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from aiohttp import web
+
+from duologue.core.errors import CapacityError, DuologueError, StageTimeout
+from duologue.core.tasks import CrashBarrier
+from duologue.gateway.admission import RETRY_AFTER_S, Admission
+from duologue.gateway.auth import Access
+from duologue.gateway.errors import Handler, error_response
+from duologue.gateway.http.routes import Route
+from duologue.gateway.http.settings import HttpSettings
+from duologue.telemetry import get_logger
+
+LOOK_S = 0.25
+"""How often is looked whether the client is still there."""
+
+
+class FrontDoor:
+    """One for all routes."""
+
+    def __init__(self, access: Access, admission: Admission, settings: HttpSettings) -> None:
+        self._access = access
+        self._admission = admission
+        self._settings = settings
+        self._requests = 0
+        self._log = get_logger("gateway")
+
+    def before(self, route: Route) -> Handler:
+        """Return the handler that stands before a route's own."""
+
+        async def serve(request: web.Request) -> web.StreamResponse:
+            crashes: list[Exception] = []
+            with CrashBarrier(crashes.append):
+                if route.needs_key:
+                    self._access.check(request.headers)
+                if not route.is_work:
+                    return await route.handle(request)
+                self._admission.check_request()
+                with self._counted():
+                    return await self._while_wanted(request, route.handle)
+            return self._failed(request, route, crashes[0])
+
+        return serve
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        limit = self._settings.max_requests
+        if self._requests >= limit:
+            raise CapacityError(
+                f"{self._requests} requests are worked on, the limit is {limit}",
+                retry_after_s=RETRY_AFTER_S,
+            )
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+
+    async def _while_wanted(self, request: web.Request, handle: Handler) -> web.StreamResponse:
+        """Run a handler until it is done, its client has gone, or its time is over."""
+        limit_s = self._settings.request_timeout_s
+        watch: _Watch | None = None
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                watch = _Watch(request, limit)
+                try:
+                    return await handle(request)
+                finally:
+                    watch.stop()
+        except TimeoutError:
+            if watch is not None and watch.client_has_gone:
+                return web.Response()  # nobody is there to read it
+            raise StageTimeout(f"no answer within {limit_s:g} s") from None
+
+    def _failed(self, request: web.Request, route: Route, exc: Exception) -> web.StreamResponse:
+        if isinstance(exc, web.HTTPException):
+            raise exc
+        if isinstance(exc, ConnectionError):
+            return web.Response()  # nobody is there to read it
+        if not isinstance(exc, DuologueError):
+            self._log.error("http_request_crashed", operation=route.operation, exc_info=exc)
+            exc = DuologueError("a handler crashed")
+        if _has_begun(request):
+            # What was sent cannot be taken back; without its end it shows that it is not all.
+            self._log.warning("http_answer_broke_off", operation=route.operation, code=exc.code)
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
+        return error_response(exc)
+
+
+class _Watch:
+    """Looks now and then whether a client is still there; lets the time be over when it is not."""
+
+    def __init__(self, request: web.Request, limit: asyncio.Timeout) -> None:
+        self.client_has_gone = False
+        self._request = request
+        self._limit = limit
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(LOOK_S, self._look)
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        if self._limit.expired():
+            return
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            self.client_has_gone = True
+            self._limit.reschedule(self._loop.time())
+        else:
+            self._timer = self._loop.call_later(LOOK_S, self._look)
+
+
+def _has_begun(request: web.Request) -> bool:
+    return request.writer.output_size > 0

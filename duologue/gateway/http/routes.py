@@ -1,0 +1,81 @@
+"""What a plain HTTP route is: where it stands, what it takes and gives, and who answers.
+
+One list of these makes the application and the OpenAPI document. This module must not know any
+route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from duologue.gateway.errors import Handler
+
+JSON = "application/json"
+FORM = "multipart/form-data"
+EVENTS = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a body may be.
+
+    Args:
+        media: Its content type.
+        type: The message class for JSON and for the fields of a form; ``None``: bytes or text.
+        examples: Bodies that work, for the document.
+    """
+
+    media: str
+    type: Any = None
+    examples: Sequence[object] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A part of the path, or of the query."""
+
+    name: str
+    description: str
+    in_path: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One route.
+
+    Args:
+        path: As aiohttp's router and OpenAPI write it, as ``/v1/models/{model}``.
+        operation: Its name in the document, unique.
+        summary: One line for people.
+        body: What it takes; several kinds of content are alternatives. Empty: nothing.
+        answers: What a 200 may hold.
+        refusals: Statuses other than 200 that it gives, besides 401, 403, 404 for its key and URL.
+        is_work: It needs models: it is refused before they are loaded, counts against the limit,
+            ends with its client and has a time limit. Otherwise it is somebody's own business.
+        needs_key: An API key is needed, where the server has any.
+    """
+
+    method: str
+    path: str
+    operation: str
+    summary: str
+    handle: Handler
+    body: Sequence[Content] = ()
+    answers: Sequence[Content] = ()
+    parameters: Sequence[Parameter] = ()
+    refusals: Sequence[int] = ()
+    is_work: bool = True
+    needs_key: bool = True
+
+
+def add_routes(router: web.UrlDispatcher, routes: Sequence[tuple[Route, Handler]]) -> None:
+    """Put routes into an application, each with the handler that stands before its own."""
+    for route, handle in routes:
+        if route.method == "GET":
+            router.add_get(route.path, handle)
+        else:
+            router.add_route(route.method, route.path, handle)

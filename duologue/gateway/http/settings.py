@@ -1,0 +1,42 @@
+"""Settings of plain HTTP requests."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from duologue.config import Section
+
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class HttpSettings(Section):
+    """How much a plain HTTP request may send, and how long it may take."""
+
+    max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 32 << 20
+    """A request's body must be smaller: 25 MB of audio, also in base64, and what is around it."""
+
+    max_requests: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Requests that are worked on at the same time; further ones are refused with 503."""
+
+    body_timeout_s: Seconds = 30.0
+    """A client has so long to send its request."""
+
+    request_timeout_s: Seconds = 120.0
+    """Longest time for an answer, a streamed one to its end."""
+
+    keep_alive_s: Seconds = 10.0
+    """A comment goes into an event stream that was silent for so long: proxies cut silent ones."""
+
+    default_model_for: tuple[str, ...] = (
+        "gpt-*",
+        "chatgpt-*",
+        "o1*",
+        "o3*",
+        "o4*",
+        "tts-1*",
+        "whisper-*",
+    )
+    """Model names, with ``*`` for any letters, that mean the first model here: stock clients have
+    their vendor's names built in. Other names that are not ours get 404."""

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from duologue.core.errors import EngineError, ProtocolError
+from duologue.gateway.http.settings import HttpSettings
+from tests.unit.gateway.http.http_bench import error_of, nothing, served
+
+
+async def test_a_request_passes_with_its_key_alone() -> None:
+    async with served(nothing, api_keys=("sesame",)) as client:
+        async with client.post("/try") as answer:
+            assert await error_of(answer) == (401, "invalid_api_key", None)
+        async with client.post("/try", headers={"Authorization": "Bearer sesame"}) as answer:
+            assert await answer.text() == "done"
+
+
+async def test_work_waits_for_the_models_and_other_routes_do_not() -> None:
+    async with served(nothing, is_loaded=False) as client, client.post("/try") as answer:
+        assert await error_of(answer) == (503, "server_not_ready", None)
+        assert answer.headers["Retry-After"] == "2"
+    async with (
+        served(nothing, is_loaded=False, is_work=False) as client,
+        client.post("/try") as answer,
+    ):
+        assert answer.status == 200
+
+
+async def test_only_so_many_requests_are_worked_on() -> None:
+    arrived, leave = asyncio.Event(), asyncio.Event()
+
+    async def wait(_request: web.Request) -> web.Response:
+        arrived.set()
+        await leave.wait()
+        return web.Response()
+
+    async with (
+        served(wait, HttpSettings(max_requests=1)) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        first = group.create_task(client.post("/try"))
+        await arrived.wait()
+        async with client.post("/try") as answer:
+            assert await error_of(answer) == (503, "server_full", None)
+        leave.set()
+        assert (await first).status == 200
+        async with client.post("/try") as answer:
+            assert answer.status == 200
+
+
+async def test_a_handler_ends_when_its_client_has_gone() -> None:
+    arrived, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(_request: web.Request) -> web.Response:
+        arrived.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return web.Response()
+
+    async with served(wait) as client, asyncio.TaskGroup() as group:
+        asking = group.create_task(client.post("/try"))
+        await arrived.wait()
+        asking.cancel()
+        await ended.wait()
+
+
+async def test_what_takes_too_long_is_given_up() -> None:
+    async def wait(_request: web.Request) -> web.Response:
+        await asyncio.Event().wait()
+        return web.Response()
+
+    async with (
+        served(wait, HttpSettings(request_timeout_s=0.01)) as client,
+        client.post("/try") as answer,
+    ):
+        assert await error_of(answer) == (504, "stage_timeout", None)
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "code"),
+    [
+        (ProtocolError("no", code="unsupported", param="x"), 400, "unsupported"),
+        (EngineError("broken"), 500, "stage_failed"),
+        (EngineError("odd", code="never_heard_of"), 500, "server_error"),
+        (KeyError("a bug"), 500, "server_error"),
+    ],
+)
+async def test_what_a_handler_raises_becomes_an_error(
+    raised: Exception, status: int, code: str
+) -> None:
+    async def fail(_request: web.Request) -> web.Response:
+        raise raised
+
+    with capture_logs() as logs:
+        async with served(fail) as client, client.post("/try") as answer:
+            assert (await error_of(answer))[:2] == (status, code)
+            assert "a bug" not in await answer.text()
+    crashed = [entry for entry in logs if entry["event"] == "http_request_crashed"]
+    assert len(crashed) == isinstance(raised, KeyError)
+
+
+async def test_an_answer_that_breaks_off_does_not_look_whole() -> None:
+    async def fail(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"half")
+        raise EngineError("broken")
+
+    async with served(fail) as client, client.post("/try") as answer:
+        assert answer.status == 200
+        with pytest.raises(aiohttp.ClientError):
+            await answer.read()
