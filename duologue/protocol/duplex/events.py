@@ -130,7 +130,8 @@ class OverlapDecided(msgspec.Struct, frozen=True, kw_only=True, tag="overlap.dec
     """The answer stops; both talk; it was no turn."""
 
     reason: str
-    """``speech``, ``unheard_answer``, ``client_barge_in``, ``policy_listen_only``, ``short_ack``."""
+    """``speech``, ``unheard_answer``, ``client_barge_in``, ``policy_listen_only`` or
+    ``short_ack``."""
 
     metadata: OverlapMeasured
 

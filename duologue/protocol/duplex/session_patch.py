@@ -14,8 +14,8 @@ from duologue.protocol.session_patch import SessionPatch
 class DuplexPatch(SessionPatch, frozen=True, kw_only=True, omit_defaults=True):
     """The body of ``session.update`` in the duplex dialect.
 
-    May also be written flat. A null in ``turn_detection`` does not switch it off: it leaves turns to
-    the server, or to a model that decides about them.
+    May also be written flat. A null in ``turn_detection`` does not switch it off: it leaves turns
+    to the server, or to a model that decides about them.
     """
 
     model: str | UnsetType = UNSET
