@@ -5,11 +5,15 @@ This module must not know messages: bytes arrive in order, cut anywhere.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from duologue.codecs.float_pcm import FloatReader
 from duologue.codecs.g711 import decode_alaw, decode_ulaw
 from duologue.codecs.resample import StreamResampler
 from duologue.protocol.audio_formats import (
     AudioFormat,
-    PcmFormat,
+    FloatPcmFormat,
+    PcmaFormat,
     PcmuFormat,
     format_rate_hz,
 )
@@ -26,23 +30,25 @@ class InputDecoder:
         self.audio_format = audio_format
         self.to_hz = to_hz
         self.dropped_bytes = 0
-        """Halves of samples that never met their other half."""
+        """Parts of samples that never met their other part."""
 
-        self._is_pcm = isinstance(audio_format, PcmFormat)
-        self._expand = decode_ulaw if isinstance(audio_format, PcmuFormat) else decode_alaw
+        self._floats = FloatReader() if isinstance(audio_format, FloatPcmFormat) else None
+        self._expand = self._expansion(audio_format)
         self._resampler = StreamResampler(format_rate_hz(audio_format), to_hz)
 
     def decode(self, wire: bytes) -> bytes:
         """Return the PCM that is complete now; half a sample waits for its other half."""
-        return self._resampler.process(wire if self._is_pcm else self._expand(wire))
+        return self._resampler.process(wire if self._expand is None else self._expand(wire))
 
     def drop_dangling(self) -> int:
-        """Forget half a sample at the end of a turn, so that it cannot shift the next one.
+        """Forget part of a sample at the end of a turn, so that it cannot shift the next one.
 
         Returns:
-            How many bytes were dropped now: 0 or 1. ``dropped_bytes`` has the sum.
+            How many bytes were dropped now. ``dropped_bytes`` has the sum.
         """
         dropped = self._resampler.drop_half_sample()
+        if self._floats is not None:
+            dropped += self._floats.drop_rest()
         self.dropped_bytes += dropped
         return dropped
 
@@ -50,3 +56,14 @@ class InputDecoder:
         """Return the PCM that the rate converter still holds (about 3 ms), and start anew."""
         self.drop_dangling()
         return self._resampler.flush()
+
+    def _expansion(self, audio_format: AudioFormat) -> Callable[[bytes], bytes] | None:
+        if self._floats is not None:
+            return self._floats.read
+        return _EXPAND.get(type(audio_format))
+
+
+_EXPAND: dict[type, Callable[[bytes], bytes]] = {
+    PcmuFormat: decode_ulaw,
+    PcmaFormat: decode_alaw,
+}

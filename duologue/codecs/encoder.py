@@ -5,14 +5,24 @@ This module must not know messages or pacing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from duologue.codecs.float_pcm import encode_float
 from duologue.codecs.g711 import encode_alaw, encode_ulaw
 from duologue.codecs.resample import StreamResampler
 from duologue.protocol.audio_formats import (
     AudioFormat,
-    PcmFormat,
+    FloatPcmFormat,
+    PcmaFormat,
     PcmuFormat,
     format_rate_hz,
 )
+
+_COMPRESS: dict[type, Callable[[bytes], bytes]] = {
+    PcmuFormat: encode_ulaw,
+    PcmaFormat: encode_alaw,
+    FloatPcmFormat: encode_float,
+}
 
 
 class OutputEncoder:
@@ -25,21 +35,18 @@ class OutputEncoder:
     def __init__(self, from_hz: int, audio_format: AudioFormat) -> None:
         self.from_hz = from_hz
         self.audio_format = audio_format
-        self._is_pcm = isinstance(audio_format, PcmFormat)
-        self._compress = encode_ulaw if isinstance(audio_format, PcmuFormat) else encode_alaw
+        self._compress = _COMPRESS.get(type(audio_format))
         self._resampler = StreamResampler(from_hz, format_rate_hz(audio_format))
 
     def encode(self, pcm: bytes) -> bytes:
         """Return the wire bytes that are complete now."""
         pcm = self._resampler.process(pcm)
-        return pcm if self._is_pcm else self._compress(pcm)
+        return pcm if self._compress is None else self._compress(pcm)
 
     def flush(self) -> bytes:
         """Return the last wire bytes (about 3 ms) at the end of speech, and start anew.
 
         After an interruption, call it and throw the bytes away.
         """
-        return self._wire(self._resampler.flush())
-
-    def _wire(self, pcm: bytes) -> bytes:
-        return pcm if self._is_pcm else self._compress(pcm)
+        pcm = self._resampler.flush()
+        return pcm if self._compress is None else self._compress(pcm)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-PcmRate: TypeAlias = Literal[8000, 16000, 24000, 48000]
+PcmRate: TypeAlias = Literal[8000, 16000, 22050, 24000, 48000]
 PCM_RATES_HZ: tuple[PcmRate, ...] = get_args(PcmRate)
 G711_RATE_HZ: Literal[8000] = 8000
 
@@ -29,17 +29,26 @@ class PcmaFormat(msgspec.Struct, frozen=True, kw_only=True, tag="audio/pcma"):
     """G.711 A-law, 8 kHz mono, one byte a sample."""
 
 
-AudioFormat: TypeAlias = PcmFormat | PcmuFormat | PcmaFormat
+class FloatPcmFormat(msgspec.Struct, frozen=True, kw_only=True, tag="audio/pcm_f32le"):
+    """32-bit little-endian floats, mono, full scale at 1.0."""
+
+    rate: PcmRate = 24000
+
+
+AudioFormat: TypeAlias = PcmFormat | PcmuFormat | PcmaFormat | FloatPcmFormat
 
 
 def format_rate_hz(audio_format: AudioFormat) -> int:
     """Samples per second on the wire."""
-    return audio_format.rate if isinstance(audio_format, PcmFormat) else G711_RATE_HZ
+    return getattr(audio_format, "rate", G711_RATE_HZ)
 
 
 def format_sample_bytes(audio_format: AudioFormat) -> int:
-    """Bytes per sample on the wire."""
-    return 2 if isinstance(audio_format, PcmFormat) else 1
+    """Bytes of one sample on the wire."""
+    return _SAMPLE_BYTES.get(type(audio_format), 1)
+
+
+_SAMPLE_BYTES: dict[type, int] = {PcmFormat: 2, FloatPcmFormat: 4}
 
 
 class FormatPatch(
@@ -47,6 +56,8 @@ class FormatPatch(
 ):
     """A change of an audio format. What is absent stays, where the type stays too."""
 
-    type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"] | msgspec.UnsetType = msgspec.UNSET
+    type: (
+        Literal["audio/pcm", "audio/pcmu", "audio/pcma", "audio/pcm_f32le"] | msgspec.UnsetType
+    ) = msgspec.UNSET
     rate: int | msgspec.UnsetType | None = msgspec.UNSET
-    """For ``audio/pcm`` 8000, 16000, 24000 or 48000; for G.711 absent or 8000."""
+    """For PCM 8000, 16000, 22050, 24000 or 48000; for G.711 absent or 8000."""

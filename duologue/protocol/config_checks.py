@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 
@@ -16,9 +16,11 @@ from duologue.protocol.audio_formats import (
     G711_RATE_HZ,
     PCM_RATES_HZ,
     AudioFormat,
+    FloatPcmFormat,
     FormatPatch,
     PcmaFormat,
     PcmFormat,
+    PcmRate,
     PcmuFormat,
 )
 from duologue.protocol.errors import over_limit, refused, shown
@@ -112,28 +114,28 @@ def check_max_tokens(limit: MaxTokens, param: str) -> MaxTokens:
 def merge_format(current: AudioFormat, patch: FormatPatch, param: str) -> AudioFormat:
     """Apply a patch to an audio format.
 
-    A rate that is not named stays where the type stays; a new PCM format starts at its default.
+    A rate that is not named stays where the type stays; a new format starts at its default.
     """
-    if patch.type is UNSET:
-        kind: type[AudioFormat] = type(current)
-    else:
-        kind = _FORMATS[patch.type]
-    rate = patch.rate
-    if kind is not PcmFormat:
-        if rate is not UNSET and rate is not None and rate != G711_RATE_HZ:
+    kind = type(current) if patch.type is UNSET else _FORMATS[patch.type]
+    rate = None if patch.rate is UNSET else patch.rate
+    if kind in (PcmuFormat, PcmaFormat):
+        if rate is not None and rate != G711_RATE_HZ:
             raise refused(f"{param}.rate is {rate}, G.711 has {G711_RATE_HZ} only", f"{param}.rate")
         return kind()
-    if rate is UNSET or rate is None:
-        return current if isinstance(current, PcmFormat) else PcmFormat()
-    for known in PCM_RATES_HZ:
+    if rate is None:
+        return current if type(current) is kind else kind()
+    return kind(rate=_one_of(rate, PCM_RATES_HZ, param))
+
+
+def _one_of(rate: int, allowed: Sequence[PcmRate], param: str) -> PcmRate:
+    for known in allowed:
         if rate == known:
-            return PcmFormat(rate=known)
-    rates = ", ".join(map(str, PCM_RATES_HZ))
+            return known
+    rates = ", ".join(map(str, allowed))
     raise refused(f"{param}.rate is {rate}, allowed are {rates}", f"{param}.rate")
 
 
-_FORMATS: dict[str, type[AudioFormat]] = {
-    "audio/pcm": PcmFormat,
-    "audio/pcmu": PcmuFormat,
-    "audio/pcma": PcmaFormat,
+_FORMATS: dict[str, type[Any]] = {
+    str(kind.__struct_config__.tag): kind
+    for kind in (PcmFormat, PcmuFormat, PcmaFormat, FloatPcmFormat)
 }

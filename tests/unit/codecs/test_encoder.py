@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from duologue.codecs.encoder import OutputEncoder
+from duologue.codecs.float_pcm import FloatReader
 from duologue.codecs.g711 import decode_alaw, decode_ulaw
 from duologue.protocol.audio_formats import (
     AudioFormat,
+    FloatPcmFormat,
     PcmaFormat,
     PcmFormat,
     PcmuFormat,
@@ -21,8 +23,11 @@ FORMATS: list[AudioFormat] = [
     PcmFormat(rate=16000),
     PcmFormat(rate=24000),
     PcmFormat(rate=48000),
+    PcmFormat(rate=22050),
     PcmuFormat(),
     PcmaFormat(),
+    FloatPcmFormat(rate=16000),
+    FloatPcmFormat(rate=24000),
 ]
 
 
@@ -32,6 +37,8 @@ def heard(wire: bytes, audio_format: AudioFormat) -> bytes:
             return decode_ulaw(wire)
         case PcmaFormat():
             return decode_alaw(wire)
+        case FloatPcmFormat():
+            return FloatReader().read(wire)
         case _:
             return wire
 

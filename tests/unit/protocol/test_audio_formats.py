@@ -5,6 +5,7 @@ import pytest
 
 from duologue.protocol.audio_formats import (
     AudioFormat,
+    FloatPcmFormat,
     PcmaFormat,
     PcmFormat,
     PcmuFormat,
@@ -18,6 +19,7 @@ from duologue.protocol.audio_formats import (
     [
         (PcmFormat(), {"type": "audio/pcm", "rate": 24000}, 24000, 2),
         (PcmFormat(rate=8000), {"type": "audio/pcm", "rate": 8000}, 8000, 2),
+        (FloatPcmFormat(rate=16000), {"type": "audio/pcm_f32le", "rate": 16000}, 16000, 4),
         (PcmuFormat(), {"type": "audio/pcmu"}, 8000, 1),
         (PcmaFormat(), {"type": "audio/pcma"}, 8000, 1),
     ],

@@ -7,6 +7,7 @@ import pytest
 from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.protocol.audio_formats import (
     AudioFormat,
+    FloatPcmFormat,
     FormatPatch,
     PcmaFormat,
     PcmFormat,
@@ -95,6 +96,8 @@ def test_the_token_limit_leaves_room_for_an_answer() -> None:
         (PcmuFormat(), FormatPatch(rate=None), PcmuFormat()),
         (PcmaFormat(), FormatPatch(type="audio/pcm"), PcmFormat(rate=24000)),
         (PcmaFormat(), FormatPatch(type="audio/pcm", rate=8000), PcmFormat(rate=8000)),
+        (PcmFormat(rate=8000), FormatPatch(type="audio/pcm_f32le"), FloatPcmFormat(rate=24000)),
+        (FloatPcmFormat(), FormatPatch(rate=22050), FloatPcmFormat(rate=22050)),
     ],
 )
 def test_a_format_changes_only_where_it_was_asked_to(
