@@ -42,6 +42,7 @@ from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import STALE_AT_SESSION, Observation
+from duologue.sessions.owners import ANYBODY
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, write_flight
 from duologue.telemetry.settings import TelemetrySettings
@@ -111,7 +112,7 @@ async def running_app(
         ),
     )
     gateway = settings.gateway
-    access = Access(gateway, clock)
+    access = Access(gateway, clock, metrics)
     admission = Admission(sessions, lambda: _workers(engine))
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     realtime = RealtimeEndpoint(sessions, admission, access, gateway, timing)
@@ -220,6 +221,7 @@ def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
         stages=(*stage_keys(pipelines.values()), STALE_AT_SESSION),
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
+        keys=(*settings.gateway.key_names(), ANYBODY.name),
     )
 
 

@@ -103,7 +103,7 @@ def _walk(section: type[BaseModel], prefix: str) -> Iterator[Setting]:
             key=key,
             is_open=any(_is_section(m) or (get_origin(m) or m) is dict for m in members),
             holds_path=any(isinstance(t, type) and issubclass(t, Path) for t in types),
-            is_secret=any(t in (SecretStr, SecretBytes) for t in types),
+            is_secret=any(_holds_secret(t) for t in types),
         )
 
 
@@ -123,6 +123,13 @@ def _leaves(annotation: Any) -> Iterator[Any]:
         yield annotation
     for member in inner:
         yield from _leaves(member)
+
+
+def _holds_secret(leaf: Any) -> bool:
+    """Whether a value of this type is a secret, or a section with one in it."""
+    if _is_section(leaf):
+        return any(setting.is_secret for setting in _walk(leaf, ""))
+    return leaf in (SecretStr, SecretBytes)
 
 
 def _is_section(annotation: Any) -> bool:

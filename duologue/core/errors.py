@@ -3,7 +3,7 @@
 ```text
 DuologueError
   ClientError            the peer broke a rule            error event, the session lives
-    ProtocolError  AuthError  LimitExceeded  UnknownSession  StaleLease
+    ProtocolError  AuthError  LimitExceeded  RateLimited  UnknownSession  StaleLease
   CapacityError          we are full                      503 or 1013, retryable
   EngineError            a stage failed                   the response fails, the session lives
     StageTimeout  ReplicaLost  OutOfMemory
@@ -83,6 +83,16 @@ class LimitExceeded(ClientError):
     """A size, count or rate is over its limit. Nothing was kept of what was offered."""
 
     default_code = "limit_exceeded"
+
+
+class RateLimited(ClientError):
+    """This peer asks for more than its share. It may try again after ``retry_after_s``."""
+
+    default_code = "rate_limited"
+
+    def __init__(self, message: str, *, retry_after_s: float, code: str | None = None) -> None:
+        super().__init__(message, code=code, details={"retry_after_s": retry_after_s})
+        self.retry_after_s = retry_after_s
 
 
 class UnknownSession(ClientError):

@@ -5,31 +5,32 @@ This module must not know what a caller wants.
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from duologue.core.clock import Clock
-from duologue.core.errors import AuthError
+from duologue.core.errors import AuthError, RateLimited
 from duologue.gateway.client_secrets import (
     BoundSession,
     ClientSecret,
     ClientSecrets,
     is_client_secret,
 )
+from duologue.gateway.keyring import Keyring, as_bytes
+from duologue.gateway.rate_limit import RateLimit
 from duologue.gateway.settings import GatewaySettings
 from duologue.protocol.errors import ErrorCode
+from duologue.sessions.owners import ANYBODY, Owner
+from duologue.telemetry import Metrics
 
 KEY_PROTOCOL = "openai-insecure-api-key."
 """Browsers cannot set headers on a WebSocket; clients put the key into a subprotocol."""
 
 
-ANYBODY = "anybody"
-"""The name that stands for all callers of a server without keys."""
-
 _MADE_KEY_BYTES = 32
+_QUERY_KEY = "api_key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,12 @@ class Caller:
     """Somebody who may come in.
 
     Args:
-        key_name: Name of the API key, his own or the one that issued his secret; for limits,
-            figures and logs. The key itself goes no further than this module.
+        owner: Of the sessions that he opens: the API key that he has, or that issued his secret,
+            by its name. The key itself goes no further than this package.
         session: What his client secret binds a call to.
     """
 
-    key_name: str
+    owner: Owner
     session: BoundSession | None = None
 
 
@@ -50,24 +51,34 @@ class Access:
     """The rules of one server.
 
     Args:
-        clock: Tells when secrets expire.
+        clock: Tells when keys and secrets expire, and how often somebody asks.
     """
 
-    def __init__(self, settings: GatewaySettings, clock: Clock) -> None:
-        keys = enumerate(settings.api_keys, 1)
-        self._keys = {f"key-{number}": _as_bytes(key.get_secret_value()) for number, key in keys}
+    def __init__(self, settings: GatewaySettings, clock: Clock, metrics: Metrics) -> None:
+        self._keys = Keyring(settings)
         self._origins = frozenset(settings.allowed_origins)
-        self._wall_time = clock.wall_time
-        signing_keys = [_as_bytes(key.get_secret_value()) for key in settings.signing_keys]
+        self._query_keys = settings.query_keys
+        self._clock = clock
+        self._requests = metrics.key_requests
+        self._refused = metrics.key_refused
+        signing_keys = [as_bytes(key.get_secret_value()) for key in settings.signing_keys]
         self._secrets = ClientSecrets(signing_keys or [secrets.token_bytes(_MADE_KEY_BYTES)])
+        self._rates = {
+            key.owner.name: RateLimit(key.requests_per_minute, clock.now())
+            for key in self._keys
+            if key.requests_per_minute is not None
+        }
 
-    def check(self, headers: Mapping[str, str], subprotocols: Iterable[str] = ()) -> Caller:
+    def check(
+        self, headers: Mapping[str, str], subprotocols: Iterable[str] = (), query_string: str = ""
+    ) -> Caller:
         """Let a caller with an API key in, or not.
 
         Raises:
             AuthError: The page that asks may not, or the key is missing, wrong or a secret.
+            RateLimited: The key was used too often of late.
         """
-        caller = self.check_call(headers, subprotocols)
+        caller = self.check_call(headers, subprotocols, query_string)
         if caller.session is not None:
             raise AuthError(
                 "a client secret opens Realtime calls only; this needs an API key",
@@ -75,11 +86,14 @@ class Access:
             )
         return caller
 
-    def check_call(self, headers: Mapping[str, str], subprotocols: Iterable[str] = ()) -> Caller:
+    def check_call(
+        self, headers: Mapping[str, str], subprotocols: Iterable[str] = (), query_string: str = ""
+    ) -> Caller:
         """Let a caller in who wants to hold a Realtime call: a client secret will do.
 
         Raises:
             AuthError: The page that asks may not, or the key is missing, wrong or expired.
+            RateLimited: The key was used too often of late.
         """
         origin = headers.get("Origin")
         if origin is not None and not self.allows_page(origin, headers.get("Host", "")):
@@ -87,7 +101,10 @@ class Access:
                 f"pages from {origin[:80]} may not connect; add it to gateway.allowed_origins",
                 code=ErrorCode.ORIGIN_NOT_ALLOWED,
             )
-        return self._owner_of(presented_key(headers, subprotocols))
+        key = presented_key(headers, subprotocols)
+        caller = self._owner_of(self._from_query(query_string) if key is None else key)
+        self._count(caller.owner)
+        return caller
 
     def issue(self, caller: Caller, session: BoundSession, lifetime_s: int) -> tuple[str, int]:
         """Make a client secret for a caller.
@@ -98,8 +115,9 @@ class Access:
         Raises:
             LimitExceeded: The settings of its session are too long to travel in a header.
         """
-        expires_at = int(self._wall_time()) + lifetime_s
-        return self._secrets.issue(ClientSecret(caller.key_name, expires_at, session)), expires_at
+        expires_at = int(self._clock.wall_time()) + lifetime_s
+        secret = ClientSecret(caller.owner.name, expires_at, session)
+        return self._secrets.issue(secret), expires_at
 
     def allows_page(self, origin: str, host: str) -> bool:
         """Tell whether a web page may talk to us: our own, and those of the settings.
@@ -110,25 +128,40 @@ class Access:
         return "*" in self._origins or origin in self._origins or _host(origin) == host.lower()
 
     def _owner_of(self, key: str | None) -> Caller:
+        wall_time = self._clock.wall_time()
         if key is not None and is_client_secret(key):
-            return self._holder_of(key)
+            secret = self._secrets.read(key, wall_time)
+            # On a server without keys, a secret of a key that there was opens nothing either.
+            if self._keys or secret.issuer != ANYBODY.name:
+                return Caller(self._keys.named(secret.issuer, wall_time).owner, secret.session)
+            return Caller(ANYBODY, secret.session)
         if not self._keys:
             return Caller(ANYBODY)
-        if key is None:
-            raise AuthError("an API key is required: send 'Authorization: Bearer <key>'")
-        given = _as_bytes(key)
-        # All are compared, so that the time tells nothing about the keys.
-        matches = [name for name, known in self._keys.items() if hmac.compare_digest(given, known)]
-        if not matches:
-            raise AuthError("the API key is not valid here")
-        return Caller(matches[0])
+        return Caller(self._keys.find(key, wall_time).owner)
 
-    def _holder_of(self, token: str) -> Caller:
-        secret = self._secrets.read(token, self._wall_time())
-        if secret.issuer not in (self._keys or (ANYBODY,)):
-            # Whoever takes a key out of the settings means its secrets, too.
-            raise AuthError("the API key that issued this client secret is no longer valid")
-        return Caller(secret.issuer, secret.session)
+    def _from_query(self, query_string: str) -> str | None:
+        """The key in an address; refused where one is and none is wanted, or it would be lost."""
+        # One stock client appends a query to a URL that may hold one already.
+        values = parse_qs(query_string.replace("?", "&")).get(_QUERY_KEY)
+        if not values:
+            return None
+        if not self._query_keys:
+            raise AuthError(
+                "keys are not taken from the address, which ends up in logs: send 'Authorization: "
+                "Bearer <key>', or set gateway.query_keys"
+            )
+        return values[0]
+
+    def _count(self, owner: Owner) -> None:
+        rate = self._rates.get(owner.name)
+        wait_s = 0.0 if rate is None else rate.take(self._clock.now())
+        if rate is not None and wait_s:
+            self._refused[owner.name].inc()
+            raise RateLimited(
+                f"more than {rate.per_minute} requests a minute with this API key",
+                retry_after_s=wait_s,
+            )
+        self._requests[owner.name].inc()
 
 
 def presented_key(headers: Mapping[str, str], subprotocols: Iterable[str] = ()) -> str | None:
@@ -142,11 +175,6 @@ def presented_key(headers: Mapping[str, str], subprotocols: Iterable[str] = ()) 
         if name.startswith(KEY_PROTOCOL):
             return name.removeprefix(KEY_PROTOCOL)
     return None
-
-
-def _as_bytes(key: str) -> bytes:
-    # A header may hold bytes that are no UTF-8; aiohttp hands them on as surrogates.
-    return key.encode(errors="surrogateescape")
 
 
 def _host(origin: str) -> str | None:

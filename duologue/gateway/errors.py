@@ -5,13 +5,14 @@ This module must not know who raised them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
 from aiohttp import web
 
-from duologue.core.errors import CapacityError, DuologueError
+from duologue.core.errors import CapacityError, DuologueError, RateLimited
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode, error_body, error_code
 from duologue.protocol.events import ErrorBody
 
@@ -36,8 +37,8 @@ def refusal(exc: DuologueError, page: msgspec.Struct) -> web.Response:
     """Return an answer with the status and the headers of an error, and any body."""
     status = ERROR_TABLE[error_code(exc)].http_status
     headers = {}
-    if isinstance(exc, CapacityError):
-        headers["Retry-After"] = str(max(1, round(exc.retry_after_s)))
+    if isinstance(exc, CapacityError | RateLimited):
+        headers["Retry-After"] = str(max(1, math.ceil(exc.retry_after_s)))
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return json_answer(page, status, headers)

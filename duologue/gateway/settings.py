@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from duologue.config import Section
 from duologue.gateway.http.settings import HttpSettings
 from duologue.protocol.limits import MAX_MESSAGE_BYTES
+
+
+class ApiKeySettings(Section):
+    """A key with a name and limits of its own."""
+
+    name: Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,63}$")]
+    """Stands for the key in figures and logs."""
+
+    key: Annotated[SecretStr, Field(min_length=8)]
+    """What clients present."""
+
+    max_sessions: Annotated[int, Field(ge=1)] | None = None
+    """Calls that may go on at once with this key and its client secrets."""
+
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    """Requests with this key and its client secrets: as many at once, and as many per minute."""
+
+    expires_at: AwareDatetime | None = None
+    """After this moment it opens nothing, as ``2027-01-31T00:00:00Z``."""
 
 
 class GatewaySettings(Section):
@@ -23,6 +43,13 @@ class GatewaySettings(Section):
 
     api_keys: tuple[SecretStr, ...] = ()
     """Keys that clients must present one of; empty: everybody may come in."""
+
+    named_keys: tuple[ApiKeySettings, ...] = ()
+    """Further keys, with names and limits."""
+
+    query_keys: bool = False
+    """Take a key from ``?api_key=`` of the address too, for clients that can send it nowhere else.
+    Addresses stand in the logs of proxies."""
 
     signing_keys: tuple[SecretStr, ...] = ()
     """Keys that sign client secrets: the first signs, all are accepted. Servers that share them
@@ -54,3 +81,25 @@ class GatewaySettings(Section):
     """Read WebSocket messages by callback instead of aiohttp's ``receive``: a seventh less CPU for
     the whole server, through internals of aiohttp that are tried out at start. False uses public
     API alone."""
+
+    def plain_keys(self) -> Iterator[tuple[str, SecretStr]]:
+        """The keys without a name, with the name by which each is known."""
+        for number, key in enumerate(self.api_keys, 1):
+            yield f"key-{number}", key
+
+    def key_names(self) -> tuple[str, ...]:
+        """Names of all keys."""
+        plain = (name for name, _ in self.plain_keys())
+        return (*plain, *(named.name for named in self.named_keys))
+
+    @model_validator(mode="after")
+    def _keys_can_be_told_apart(self) -> Self:
+        names = ("anybody", *self.key_names())
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two keys are called {twice[0]}; give each a name of its own")
+        values = [key.get_secret_value() for key in self.api_keys]
+        values += [named.key.get_secret_value() for named in self.named_keys]
+        if len(set(values)) != len(values):
+            raise ValueError("two API keys are the same")
+        return self

@@ -38,6 +38,7 @@ class ErrorCode(StrEnum):
     LIMIT_EXCEEDED = "limit_exceeded"
     MESSAGE_TOO_LARGE = "message_too_large"
     RATE_LIMITED = "rate_limited"
+    TOO_MANY_SESSIONS = "too_many_sessions"
     UNSUPPORTED = "unsupported"
     UNDECODABLE_AUDIO = "undecodable_audio"
     NO_RECOGNISER = "no_recogniser"
@@ -120,6 +121,9 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ),
         ErrorCode.RATE_LIMITED: ErrorRow(
             "rate_limit_error", 429, 1008, True, "Too many requests; slow down."
+        ),
+        ErrorCode.TOO_MANY_SESSIONS: ErrorRow(
+            "rate_limit_error", 429, 1013, True, "This key has too many sessions open."
         ),
         ErrorCode.UNSUPPORTED: _client(400, "This server or model cannot do that."),
         ErrorCode.UNDECODABLE_AUDIO: _client(400, "The audio cannot be decoded."),

@@ -31,6 +31,7 @@ from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import Observation, SessionObserver
+from duologue.sessions.owners import ANYBODY, Owner, Owners
 from duologue.sessions.plugin_config import supported_by
 from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
@@ -72,6 +73,7 @@ class SessionManager:
         self._observation = observation
         self._log = get_logger("sessions")
         self._sessions: dict[str, Session] = {}
+        self._owners = Owners(observation.metrics)
         self._empty = asyncio.Event()
 
     def __len__(self) -> int:
@@ -110,6 +112,7 @@ class SessionManager:
         model: str | None,
         kind: SessionKind = "realtime",
         patch: SessionPatch = NO_CHANGE,
+        owner: Owner = ANYBODY,
     ) -> Session:
         """Open a session.
 
@@ -118,12 +121,15 @@ class SessionManager:
                 stock clients send the names of their vendor's models.
             kind: What it is for, until the client says otherwise.
             patch: What is different from the start; as the first ``session.update`` would be.
+            owner: Whose session it is.
 
         Raises:
             CapacityError: There is no room, see ``check_room``.
+            RateLimited: The owner has as many sessions open as it may.
             ClientError: The patch is not allowed, as in ``session.update``.
         """
         self.check_room()
+        self._owners.check(owner)
         name, plugin = self._served(model)
         detectors = self._detectors(plugin)
         config = _initial_config(plugin, detectors, kind, patch)
@@ -150,7 +156,9 @@ class SessionManager:
             observer,
             settings.mailbox_size,
             self._closed,
+            owner,
         )
+        self._owners.add(owner)
         self._sessions[session_id] = session
         session.start()
         return session
@@ -183,6 +191,7 @@ class SessionManager:
 
     def _closed(self, session: Session, _reason: str) -> None:
         del self._sessions[session.id]
+        self._owners.remove(session.owner)
         if not self._sessions:
             self._empty.set()
 

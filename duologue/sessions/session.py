@@ -34,6 +34,7 @@ from duologue.sessions.effects import (
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import SessionObserver
+from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import Attachment, Batch, Delivery
 
 CLIENT_GONE = "client_gone"
@@ -58,8 +59,10 @@ class Session:
         observer: SessionObserver,
         mailbox_size: int,
         on_closed: Callable[[Session, str], None],
+        owner: Owner = ANYBODY,
     ) -> None:
         self.id = machine.id
+        self.owner = owner
         self.machine = machine
         self._engine = engine
         self._now = clock.now

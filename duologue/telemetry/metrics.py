@@ -26,6 +26,8 @@ class LabelSets:
     stages: tuple[str, ...] = ()
     close_reasons: tuple[str, ...] = ()
     mailboxes: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    """Names of API keys; never the keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,24 @@ class Metrics:
             "Sessions that ended.",
             "reason",
             labels.close_reasons,
+        )
+        self.key_sessions = self._gauges(
+            "duologue_key_sessions_active",
+            "Sessions that are open with an API key and its client secrets.",
+            "key",
+            labels.keys,
+        )
+        self.key_requests = self._counters(
+            "duologue_key_requests_total",
+            "Requests with an API key or its client secrets.",
+            "key",
+            labels.keys,
+        )
+        self.key_refused = self._counters(
+            "duologue_key_refused_total",
+            "Requests and sessions refused because the limit of the API key was reached.",
+            "key",
+            labels.keys,
         )
         self.ttfa = self._durations(
             "duologue_ttfa_seconds",
@@ -131,6 +151,11 @@ class Metrics:
         self, name: str, text: str, label: str, values: tuple[str, ...]
     ) -> Family[Counter]:
         family = Family(Counter, values)
+        self._figures.append(Figure(name, text, label, family))
+        return family
+
+    def _gauges(self, name: str, text: str, label: str, values: tuple[str, ...]) -> Family[Gauge]:
+        family = Family(Gauge, values)
         self._figures.append(Figure(name, text, label, family))
         return family
 

@@ -87,12 +87,13 @@ class ClientSecretRoutes:
                 answers=(Content(JSON, ClientSecretPage),),
                 refusals=(400, 413),
                 is_work=False,
+                needs_key=False,  # it asks for one itself, since it wants to know whose it is
             ),
         )
 
     async def create(self, request: web.Request) -> web.Response:
         """Make a secret for whoever has an API key."""
-        caller = self._access.check(request.headers)
+        caller = self._access.check(request.headers, (), request.query_string)
         session, lifetime_s = read_request(await request.read())
         preview = self._sessions.preview(session.model, session.patch)
         value, expires_at = self._access.issue(caller, session, lifetime_s)

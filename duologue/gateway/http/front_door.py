@@ -20,6 +20,7 @@ from duologue.gateway.auth import Access
 from duologue.gateway.errors import Handler, error_response
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.settings import HttpSettings
+from duologue.gateway.ws.handshake import offered_protocols
 from duologue.telemetry import get_logger
 
 LOOK_S = 0.25
@@ -43,7 +44,8 @@ class FrontDoor:
             crashes: list[Exception] = []
             with CrashBarrier(crashes.append):
                 if route.needs_key:
-                    self._access.check(request.headers)
+                    headers = request.headers
+                    self._access.check(headers, offered_protocols(headers), request.query_string)
                 if not route.is_work:
                     return await route.handle(request)
                 self._admission.check_request()

@@ -60,7 +60,7 @@ class RealtimeEndpoint:
             CapacityError: No call can begin now.
         """
         offered = offered_protocols(request.headers)
-        caller = self._access.check_call(request.headers, offered)
+        caller = self._access.check_call(request.headers, offered, request.query_string)
         check_upgrade(request.headers)
         form = connection_form(
             request.path, request.query_string, request.headers, offered, self._dialects
@@ -68,7 +68,9 @@ class RealtimeEndpoint:
         self._admission.check_call()
         # Before the upgrade, since only there can a refusal say why.
         bound = caller.session or BoundSession()
-        session = self._sessions.open(bound.model or form.model, form.kind, bound.patch)
+        session = self._sessions.open(
+            bound.model or form.model, form.kind, bound.patch, caller.owner
+        )
         with self._counted():
             try:
                 response, channel = await self._accept(

@@ -48,6 +48,7 @@ class SmallServer:
     access: Access
     wheel: TimerWheel
     workers: Workers
+    metrics: Metrics
 
 
 @asynccontextmanager
@@ -63,7 +64,7 @@ async def small_server(
     clock = SystemClock()
     wheel = TimerWheel(asyncio.get_running_loop().call_at)
     plugins = plugins or {"echo": EchoPlugin(), "other": EchoPlugin()}
-    metrics = Metrics(LabelSets(plugins=tuple(plugins)))
+    metrics = Metrics(LabelSets(plugins=tuple(plugins), keys=(*settings.key_names(), "anybody")))
     engine = FakeEngine()
     manager = SessionManager(
         engine,
@@ -80,7 +81,7 @@ async def small_server(
             keep=lambda _flight: None,
         ),
     )
-    access = Access(settings, clock)
+    access = Access(settings, clock, metrics)
     admission = Admission(manager, lambda: server.workers)
     timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
     realtime = RealtimeEndpoint(manager, admission, access, settings, timing)
@@ -91,7 +92,9 @@ async def small_server(
         *ClientSecretRoutes(manager, access).routes(),
     ]
     door = FrontDoor(access, admission, settings.http)
-    server = SmallServer(0, manager, admission, realtime, access, wheel, Workers(2, 2, True))
+    server = SmallServer(
+        0, manager, admission, realtime, access, wheel, Workers(2, 2, True), metrics
+    )
     if is_loaded:
         admission.open()
     runner = web.AppRunner(

@@ -4,20 +4,27 @@ import pytest
 from multidict import CIMultiDict
 from pydantic import SecretStr
 
-from duologue.core.errors import AuthError
-from duologue.gateway.auth import ANYBODY, KEY_PROTOCOL, Access, Caller, presented_key
+from duologue.core.errors import AuthError, RateLimited
+from duologue.gateway.auth import KEY_PROTOCOL, Access, Caller, presented_key
 from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.settings import GatewaySettings
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.owners import ANYBODY, Owner
+from duologue.telemetry import LabelSets, Metrics
 from tests.fakes.clock import WALL_START_S, FakeClock
 
+KEY_1 = Owner("key-1")
 HOST = {"Host": "voice.example:8080"}
 
 
 def access(*keys: str, origins: tuple[str, ...] = ()) -> Access:
     secrets = tuple(SecretStr(key) for key in keys)
-    return Access(GatewaySettings(api_keys=secrets, allowed_origins=origins), FakeClock())
+    return Access(
+        GatewaySettings(api_keys=secrets, allowed_origins=origins),
+        FakeClock(),
+        Metrics(LabelSets()),
+    )
 
 
 def code_of(rules: Access, headers: dict[str, str], protocols: tuple[str, ...] = ()) -> str:
@@ -117,7 +124,11 @@ SESSION = BoundSession("echo", SessionPatch(instructions="Be kind."))
 
 
 def server(*keys: str, signing: tuple[str, ...] = ("s",), clock: FakeClock | None = None) -> Access:
-    return Access(GatewaySettings(api_keys=keys, signing_keys=signing), clock or FakeClock())
+    return Access(
+        GatewaySettings(api_keys=keys, signing_keys=signing),
+        clock or FakeClock(),
+        Metrics(LabelSets()),
+    )
 
 
 def bearer(key: str) -> CIMultiDict[str]:
@@ -139,7 +150,7 @@ def test_a_secret_opens_calls_on_any_server_with_the_signing_key_until_it_expire
     assert expires_at == WALL_START_S + 60
     clock.advance(59.9)
     for _ in range(2):
-        assert other.check_call(bearer(secret)) == Caller("key-1", SESSION)
+        assert other.check_call(bearer(secret)) == Caller(KEY_1, SESSION)
     assert other.check_call(CIMultiDict(HOST), [f"{KEY_PROTOCOL}{secret}"]).session == SESSION
     clock.advance(0.2)
     assert code_for(other, secret) == "client_secret_expired"
@@ -147,7 +158,7 @@ def test_a_secret_opens_calls_on_any_server_with_the_signing_key_until_it_expire
 
 def test_a_secret_opens_calls_and_nothing_else() -> None:
     rules = server("sesame")
-    secret, _ = rules.issue(Caller("key-1"), SESSION, 60)
+    secret, _ = rules.issue(Caller(KEY_1), SESSION, 60)
     with pytest.raises(AuthError) as caught:
         rules.check(bearer(secret))
     assert caught.value.code == "api_key_not_allowed"
@@ -155,7 +166,7 @@ def test_a_secret_opens_calls_and_nothing_else() -> None:
 
 def test_a_secret_of_another_signing_key_does_not_and_an_older_key_of_ours_does() -> None:
     old = server("sesame", signing=("old",))
-    secret, _ = old.issue(Caller("key-1"), SESSION, 60)
+    secret, _ = old.issue(Caller(KEY_1), SESSION, 60)
     assert code_for(server("sesame", signing=("new",)), secret) == "invalid_api_key"
     assert code_for(server("sesame", signing=()), secret) == "invalid_api_key"
     both = server("sesame", signing=("new", "old"))
@@ -163,7 +174,7 @@ def test_a_secret_of_another_signing_key_does_not_and_an_older_key_of_ours_does(
 
 
 def test_a_secret_goes_with_the_key_that_issued_it() -> None:
-    secret, _ = server("sesame", "mellon").issue(Caller("key-2"), SESSION, 60)
+    secret, _ = server("sesame", "mellon").issue(Caller(Owner("key-2")), SESSION, 60)
     assert code_for(server("sesame"), secret) == "invalid_api_key"
     assert code_for(server(), secret) == "invalid_api_key"
 
@@ -176,3 +187,45 @@ def test_without_keys_everybody_makes_secrets_and_only_genuine_ones_bind_a_sessi
     assert rules.check_call(bearer("ek_anything")) == Caller(ANYBODY)
     # One of ours that lost its meaning must not open a call without what it was bound to.
     assert code_for(server(signing=("other",)), secret) == "invalid_api_key"
+
+
+# Limits, and keys in addresses
+
+KITCHEN = {"name": "kitchen", "key": "open sesame", "requests_per_minute": 2, "max_sessions": 3}
+
+
+def test_a_key_used_too_often_is_told_when_to_come_back_and_others_are_not() -> None:
+    clock, metrics = FakeClock(), Metrics(LabelSets(keys=("kitchen", "key-1")))
+    settings = GatewaySettings(api_keys=("mellon",), named_keys=(KITCHEN,))
+    rules = Access(settings, clock, metrics)
+    assert rules.check(bearer("open sesame")).owner == Owner("kitchen", max_sessions=3)
+    secret, _ = rules.issue(Caller(Owner("kitchen")), SESSION, 60)
+    rules.check_call(bearer(secret))
+    for key in ("open sesame", secret):
+        with pytest.raises(RateLimited) as caught:
+            rules.check_call(bearer(key))
+        assert (caught.value.code, caught.value.retry_after_s) == ("rate_limited", 30.0)
+    for _ in range(9):
+        rules.check(bearer("mellon"))
+    clock.advance(30)
+    rules.check(bearer("open sesame"))
+    assert metrics.key_requests["kitchen"].value == 3
+    assert metrics.key_refused["kitchen"].value == 2
+    assert metrics.key_requests["key-1"].value == 9
+
+
+@pytest.mark.parametrize(
+    "query", ["api_key=sesame", "duplex=1&api_key=sesame", "a=b?api_key=sesame"]
+)
+def test_a_key_in_the_address_opens_only_where_it_is_allowed_to(query: str) -> None:
+    headers = CIMultiDict(HOST)
+    for settings in (GatewaySettings(api_keys=("sesame",)), GatewaySettings()):
+        with pytest.raises(AuthError, match="query_keys") as caught:
+            Access(settings, FakeClock(), Metrics(LabelSets())).check(headers, (), query)
+        assert "sesame" not in str(caught.value)
+    settings = GatewaySettings(api_keys=("sesame",), query_keys=True)
+    rules = Access(settings, FakeClock(), Metrics(LabelSets()))
+    assert rules.check(headers, (), query).owner == KEY_1
+    wrong = CIMultiDict(HOST | {"api-key": "wrong"})
+    with pytest.raises(AuthError):
+        rules.check(wrong, (), query)

@@ -15,6 +15,9 @@ def test_names_and_labels_are_the_published_ones() -> None:
     assert {figure.name: figure.label for figure in Metrics(LABELS)} == {
         "duologue_sessions_active": "",
         "duologue_session_closed_total": "reason",
+        "duologue_key_sessions_active": "key",
+        "duologue_key_requests_total": "key",
+        "duologue_key_refused_total": "key",
         "duologue_ttfa_seconds": "plugin",
         "duologue_barge_in_stop_seconds": "plugin",
         "duologue_stale_output_dropped_total": "stage",

@@ -7,7 +7,15 @@ import pytest
 from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
-from tests.unit.gateway.raw_websocket import CLOSE, TEXT, UPGRADE, connected, masked, request
+from tests.unit.gateway.raw_websocket import (
+    CLOSE,
+    TEXT,
+    UPGRADE,
+    Response,
+    connected,
+    masked,
+    request,
+)
 from tests.unit.gateway.small_server import small_server
 
 PATH = "/v1/realtime"
@@ -192,3 +200,38 @@ async def test_connections_that_do_not_end_are_reported() -> None:
         assert len(server.sessions) == 1
         peer.send(CLOSE)
         assert (await peer.goodbye()).code == 1000
+
+
+KITCHEN = {"name": "kitchen", "key": "open sesame", "max_sessions": 1, "requests_per_minute": 3}
+AS_KITCHEN = UPGRADE | {"api-key": "open sesame"}
+
+
+async def test_a_key_holds_no_more_calls_than_it_may_and_others_are_not_hindered() -> None:
+    settings = GatewaySettings(api_keys=("mellon",), named_keys=(KITCHEN,))
+    async with (
+        small_server(settings) as server,
+        connected(server.port) as first,
+        connected(server.port) as second,
+        connected(server.port) as other,
+    ):
+        await first.upgrade(PATH, Authorization="Bearer open sesame")
+        answer = await second.ask(PATH, AS_KITCHEN)
+        assert (answer.status, answer.json["error"]["code"]) == (429, "too_many_sessions")
+        assert answer.json["error"]["type"] == "rate_limit_error"
+        assert int(answer.headers["Retry-After"]) > 0
+        await other.upgrade(PATH, api_key="mellon")
+        assert server.metrics.key_sessions["kitchen"].value == 1
+        for peer in (first, other):
+            peer.close()
+            await peer.goodbye()
+        await server.realtime.wait_closed(5)
+        assert server.metrics.key_sessions["kitchen"].value == 0
+        await second.upgrade(PATH, Authorization="Bearer open sesame")
+        answer = await first_request(server.port)
+        assert (answer.status, answer.json["error"]["code"]) == (429, "rate_limited")
+        assert 1 <= int(answer.headers["Retry-After"]) <= 20
+
+
+async def first_request(port: int) -> Response:
+    async with connected(port) as peer:
+        return await peer.ask(PATH, AS_KITCHEN)
