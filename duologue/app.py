@@ -129,7 +129,7 @@ async def running_app(
     routes = [
         *StatusRoutes(sessions, admission, metrics).routes(),
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
-        *ClientSecretRoutes(sessions, access).routes(),
+        *ClientSecretRoutes(sessions, access, gateway.http).routes(),
     ]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(

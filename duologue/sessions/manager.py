@@ -132,7 +132,7 @@ class SessionManager:
         self._owners.check(owner)
         name, plugin = self._served(model)
         detectors = self._detectors(plugin)
-        config = _initial_config(plugin, detectors, kind, patch)
+        config = self._initial_config(plugin, detectors, kind, patch)
         session_id = self._new_id("sess")
         now = self._clock.now()
         settings = self._settings
@@ -170,7 +170,7 @@ class SessionManager:
             ClientError: The patch is not allowed, as in ``session.update``.
         """
         name, plugin = self._served(model)
-        config = _initial_config(plugin, self._detectors(plugin), "realtime", patch)
+        config = self._initial_config(plugin, self._detectors(plugin), "realtime", patch)
         return to_wire(config, self._new_id("sess"), model or name, NOT_BEGUN)
 
     def close_all(self, reason: str) -> None:
@@ -209,6 +209,21 @@ class SessionManager:
             }
         )
 
+    def _initial_config(
+        self,
+        plugin: DuplexPlugin,
+        detectors: frozenset[str],
+        kind: SessionKind,
+        patch: SessionPatch,
+    ) -> SessionConfig:
+        if patch is NO_CHANGE:
+            return default_config(detectors, kind)
+        # A patch that names the kind decides it; afterwards only one of the two may change.
+        config = default_config(detectors, "realtime" if patch.type == "realtime" else kind)
+        recogniser = self._available(self._settings.listening).asr is not None
+        supported = supported_by(plugin.capabilities(), detectors, recogniser=recogniser)
+        return merge(config, patch, supported)
+
     def _served(self, model: str | None) -> tuple[str, DuplexPlugin]:
         """The model that a client gets, with its name among ours."""
         name = model if model is not None and model in self._plugins else next(iter(self._plugins))
@@ -233,15 +248,6 @@ def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") ->
     elif "server_vad" in detectors:
         detection = ServerVad()
     return SessionConfig(kind=kind, turn_detection=detection)
-
-
-def _initial_config(
-    plugin: DuplexPlugin, detectors: frozenset[str], kind: SessionKind, patch: SessionPatch
-) -> SessionConfig:
-    config = default_config(detectors, kind)
-    if patch is NO_CHANGE:
-        return config
-    return merge(config, patch, supported_by(plugin.capabilities(), detectors))
 
 
 def recorded_kinds() -> Kinds:

@@ -72,7 +72,7 @@ async def read_json(
             None,
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
         )
-    raw = await _read(request, settings)
+    raw = await read_body(request, settings)
     try:
         return decoder.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
@@ -129,7 +129,12 @@ def form_message(form: Form, type_: type[T], lists: Mapping[str, str] | None = N
         raise body_refusal(exc) from None
 
 
-async def _read(request: web.Request, settings: HttpSettings) -> bytes:
+async def read_body(request: web.Request, settings: HttpSettings) -> bytes:
+    """Return the whole body.
+
+    Raises:
+        ClientError: It is too large, comes too slowly or cannot be read.
+    """
     limit = settings.max_body_bytes
     _check_announced(request, limit)
     parts: list[bytes] = []

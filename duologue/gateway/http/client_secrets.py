@@ -14,7 +14,9 @@ from aiohttp import web
 from duologue.gateway.auth import Access
 from duologue.gateway.client_secrets import MAX_SESSION_BYTES, BoundSession
 from duologue.gateway.errors import json_answer
+from duologue.gateway.http.body import read_body
 from duologue.gateway.http.routes import JSON, Content, Route
+from duologue.gateway.http.settings import HttpSettings
 from duologue.protocol.commands import UpdateSession
 from duologue.protocol.config_checks import check_range
 from duologue.protocol.errors import ErrorCode, over_limit, refused
@@ -70,9 +72,10 @@ _SETTINGS = msgspec.json.Decoder(_Settings)
 class ClientSecretRoutes:
     """The routes that make secrets."""
 
-    def __init__(self, sessions: SessionManager, access: Access) -> None:
+    def __init__(self, sessions: SessionManager, access: Access, settings: HttpSettings) -> None:
         self._sessions = sessions
         self._access = access
+        self._settings = settings
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -94,7 +97,7 @@ class ClientSecretRoutes:
     async def create(self, request: web.Request) -> web.Response:
         """Make a secret for whoever has an API key."""
         caller = self._access.check(request.headers, (), request.query_string)
-        session, lifetime_s = read_request(await request.read())
+        session, lifetime_s = read_request(await read_body(request, self._settings))
         preview = self._sessions.preview(session.model, session.patch)
         value, expires_at = self._access.issue(caller, session, lifetime_s)
         answer = json_answer(ClientSecretPage(value, expires_at, preview))

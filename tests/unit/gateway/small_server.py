@@ -58,6 +58,7 @@ async def small_server(
     *,
     plugins: Mapping[str, DuplexPlugin] | None = None,
     routes: Sequence[Route] = (),
+    pipelines: tuple[str, ...] = (),
     is_loaded: bool = True,
 ) -> AsyncIterator[SmallServer]:
     settings = gateway or GatewaySettings()
@@ -89,7 +90,7 @@ async def small_server(
     own = [
         *StatusRoutes(manager, admission, metrics).routes(),
         *ModelRoutes(catalogue, STARTED_AT).routes(),
-        *ClientSecretRoutes(manager, access).routes(),
+        *ClientSecretRoutes(manager, access, settings.http).routes(),
     ]
     door = FrontDoor(access, admission, settings.http)
     server = SmallServer(

@@ -10,6 +10,7 @@ from openai.types.realtime import ClientSecretCreateResponse
 from duologue.core.errors import ClientError
 from duologue.gateway.http.client_secrets import LIFETIME_S, MAX_BODY_BYTES, read_request
 from duologue.gateway.settings import GatewaySettings
+from tests.fakes.plugin import FakePlugin
 from tests.unit.gateway.raw_websocket import Response, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
 
@@ -64,10 +65,16 @@ async def test_nothing_need_be_asked_for(body: Any) -> None:
 
 async def test_a_transcription_session_can_be_bound_too() -> None:
     body = {"session": {"type": "transcription", "audio": {"input": {"turn_detection": None}}}}
-    async with small_server() as server:
+    async with small_server(plugins={"m": FakePlugin()}, pipelines=("asr",)) as server:
         answer = await ask(server, body)
         page = ClientSecretCreateResponse.model_validate(answer.json)
         assert page.session.type == "transcription"
+        async with connected(server.port) as peer:
+            await peer.upgrade("/v1/realtime", Authorization=f"Bearer {page.value}")
+            assert (await peer.event())["session"]["type"] == "transcription"
+    async with small_server() as server:
+        answer = await ask(server, body)
+        assert (answer.status, answer.json["error"]["param"]) == (400, "session.type")
 
 
 @pytest.mark.parametrize(
