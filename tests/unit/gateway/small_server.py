@@ -66,7 +66,7 @@ async def small_server(
     wheel = TimerWheel(asyncio.get_running_loop().call_at)
     plugins = plugins or {"echo": EchoPlugin(), "other": EchoPlugin()}
     metrics = Metrics(LabelSets(plugins=tuple(plugins), keys=(*settings.key_names(), "anybody")))
-    engine = FakeEngine()
+    engine = FakeEngine(pipelines=pipelines)
     manager = SessionManager(
         engine,
         plugins,
