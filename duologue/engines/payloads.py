@@ -46,15 +46,63 @@ class EndOfTurn(_Payload, frozen=True):
     end_sample: int
 
 
+class ListenOptions(_Payload, frozen=True):
+    """How a recogniser is to listen; what it cannot do fails the request.
+
+    Args:
+        words: Say when each word was said.
+        language: What is spoken, as ISO 639-1; empty: the stage's own.
+        prompt: Text that may have come before: names and spellings are taken from it.
+        temperature: Above zero, alternatives are drawn at random.
+        translate: Answer in English, whatever is spoken.
+    """
+
+    words: bool = False
+    language: str = ""
+    prompt: str = ""
+    temperature: float = 0.0
+    translate: bool = False
+
+
 class DecodeSpeech(_Payload, frozen=True):
     """Ask a recogniser for the text of what was appended so far.
 
     A newer request makes an older one that has not begun superfluous. ``partial`` may trade
-    accuracy for speed; ``final`` may not.
+    accuracy for speed; ``final`` may not. With ``options``, all audio must fit in one window of the
+    model, and the answer has ``details``.
     """
 
     kind: Literal["partial", "final"]
     end_sample: int
+    options: ListenOptions | None = None
+
+
+class HeardWord(_Payload, frozen=True):
+    """A word, with the white space before it and the punctuation behind it.
+
+    Units:
+        Samples on the clock of the chunks that came in.
+    """
+
+    text: str
+    start_sample: int
+    end_sample: int
+    probability: float
+    tokens: tuple[int, ...] = ()
+
+
+class HeardDetails(_Payload, frozen=True):
+    """How a recogniser came to a text.
+
+    Args:
+        words: Empty where they were not asked for, or the recogniser cannot tell.
+        log_prob: Mean of the tokens' natural logarithms.
+        no_speech: How likely there was no speech at all.
+    """
+
+    words: tuple[HeardWord, ...] = ()
+    log_prob: float = 0.0
+    no_speech: float = 0.0
 
 
 class Transcript(_Payload, frozen=True):
@@ -63,6 +111,7 @@ class Transcript(_Payload, frozen=True):
     text: str
     kind: Literal["partial", "final"]
     end_sample: int
+    details: HeardDetails | None = None
 
 
 class ToolSpec(_Payload, frozen=True):
@@ -180,6 +229,8 @@ class SpeakText(_Payload, frozen=True):
 
     ``word_ends`` are words whose place is known: the offset just past the word in ``text``, and
     the offset in the transcript. A synthesiser that knows when it says them marks them too.
+
+    ``instructions`` say how to speak, for synthesisers that can be told.
     """
 
     text: str
@@ -187,6 +238,7 @@ class SpeakText(_Payload, frozen=True):
     voice: str | None = None
     speed: float = 1.0
     word_ends: tuple[tuple[int, int], ...] = ()
+    instructions: str = ""
 
 
 class SpeechMark(_Payload, frozen=True):
@@ -213,4 +265,4 @@ Payload = (
     | SpeakText
     | SpeechMark
 )
-"""``ChatMessage``, ``ToolCall`` and ``Tools`` only occur inside a ``ChatRequest``."""
+"""What only occurs inside another payload, as ``ChatMessage`` does, is no member."""

@@ -86,6 +86,10 @@ class Utterance:
         """Tell whether the open segment up to ``place`` can be decoded in one go."""
         return place.sample <= self._segment_samples
 
+    def clock_sample(self, segment_sample: int) -> int:
+        """Where a sample of the open segment is on the chunks' clock."""
+        return self._stream.clock_sample(self._start + segment_sample)
+
     def frames(self, place: Place) -> Floats:
         """Log-mel frames of the open segment up to ``place``.
 

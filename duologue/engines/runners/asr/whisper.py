@@ -9,7 +9,7 @@ a turn ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Annotated, cast
 
@@ -17,7 +17,15 @@ import msgspec
 
 from duologue.core.audio import ms_to_samples
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import AudioChunk, DecodeSpeech, Payload, Transcript
+from duologue.engines.payloads import (
+    AudioChunk,
+    DecodeSpeech,
+    HeardDetails,
+    HeardWord,
+    ListenOptions,
+    Payload,
+    Transcript,
+)
 from duologue.engines.runners import mel
 from duologue.engines.runners.asr.repetition import first_turn
 from duologue.engines.runners.asr.utterance import Place, Utterance
@@ -32,6 +40,8 @@ _WINDOW_MARGIN_S = 0.5
 
 _LEAST_SAMPLES = ms_to_samples(50, SPEECH_RATE_HZ)
 """There is no word in less."""
+
+_NOTHING = Hypothesis("", 0.0, 1.0)
 
 Seconds = Annotated[float, msgspec.Meta(ge=3, le=30)]
 
@@ -144,7 +154,10 @@ class WhisperRunner:
         ]
         if waiting:
             _, index = min(waiting)
-            steps[index] = Step(self._decode(cast(_Recognition, jobs[index].state)))
+            try:
+                steps[index] = Step(self._decode(cast(_Recognition, jobs[index].state)))
+            except EngineError as exc:
+                steps[index] = Step(error=exc)
         return steps
 
     def close(self, job: Job) -> None:
@@ -192,6 +205,8 @@ class WhisperRunner:
             state.answer = None
             return ()
         state.request = None
+        if request.options is not None:
+            return (self._detailed(utterance, end, request, request.options),)
         final = request.kind == "final"
         text = self._known(state, end, final)
         if text is None:
@@ -207,27 +222,71 @@ class WhisperRunner:
             return None
         return answer.text if state.utterance.only_silence_between(answer.end, end) else None
 
+    def _detailed(
+        self, utterance: Utterance, end: Place, request: DecodeSpeech, options: ListenOptions
+    ) -> Transcript:
+        if end.segment:
+            raise EngineError(
+                f"with options, audio may last {self._settings.window_s - _WINDOW_MARGIN_S:g} s: "
+                "send it in parts"
+            )
+        heard = self._heard(utterance, end, final=request.kind == "final", options=options)
+        words = tuple(
+            HeardWord(
+                word.text,
+                utterance.clock_sample(int(word.start_s * SPEECH_RATE_HZ)),
+                utterance.clock_sample(int(word.end_s * SPEECH_RATE_HZ)),
+                word.probability,
+                word.tokens,
+            )
+            for word in heard.words
+        )
+        details = HeardDetails(words, heard.log_prob, heard.no_speech)
+        return Transcript(heard.text, request.kind, request.end_sample, details)
+
     def _text(self, utterance: Utterance, end: Place, *, final: bool) -> str:
+        return self._heard(utterance, end, final=final).text
+
+    def _heard(
+        self,
+        utterance: Utterance,
+        end: Place,
+        *,
+        final: bool,
+        options: ListenOptions | None = None,
+    ) -> Hypothesis:
+        """Hear the open segment up to a place; no text where there was no speech."""
         settings = self._settings
         if end.sample < _LEAST_SAMPLES:
-            return ""
+            return _NOTHING
         frames = utterance.frames(end)
         speech_s = end.sample / SPEECH_RATE_HZ
         short = speech_s + _WINDOW_MARGIN_S <= settings.short_window_s
         window_s = settings.short_window_s if short else settings.window_s
-        heard = self._hear(frames, window_s, speech_s=speech_s, final=final)
+        heard = self._hear(frames, window_s, speech_s=speech_s, final=final, options=options)
         once = first_turn(heard.text)
         if short and final and (once is not None or heard.log_prob < settings.doubt_log_prob):
-            heard = self._hear(frames, settings.window_s, speech_s=speech_s, final=True)
+            heard = self._hear(
+                frames, settings.window_s, speech_s=speech_s, final=True, options=options
+            )
         if heard.no_speech > settings.max_no_speech or heard.log_prob < settings.min_log_prob:
-            return ""
-        return heard.text if final or once is None else once
+            return replace(heard, text="", words=())
+        return heard if final or once is None else replace(heard, text=once)
 
-    def _hear(self, frames: Floats, window_s: float, *, speech_s: float, final: bool) -> Hypothesis:
+    def _hear(
+        self,
+        frames: Floats,
+        window_s: float,
+        *,
+        speech_s: float,
+        final: bool,
+        options: ListenOptions | None = None,
+    ) -> Hypothesis:
         return self._recognise(
             mel.as_features(frames, int(window_s * _FRAMES_PER_S)),
             beam_size=self._settings.beam_size if final else 1,
             speech_s=speech_s,
+            options=options,
         )
 
 

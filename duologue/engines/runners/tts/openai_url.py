@@ -55,6 +55,7 @@ class _Ask(msgspec.Struct):
     speed: float
     response_format: str = "pcm"
     stream_format: str = "audio"
+    instructions: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Speech:
@@ -136,7 +137,13 @@ class SpeechUrlRunner:
     def _speak(self, clause: SpeakText, speech: _Speech, sample: int) -> int:
         """Return the sample at which the clause ends."""
         voice = clause.voice if clause.voice not in (None, "default") else self._settings.voice
-        ask = _Ask(self._settings.model, clause.text, voice or "", clause.speed)
+        ask = _Ask(
+            self._settings.model,
+            clause.text,
+            voice or "",
+            clause.speed,
+            instructions=clause.instructions or msgspec.UNSET,
+        )
         speech.post = HttpPost(self._upstream, "/audio/speech", msgspec.json.encode(ask))
         if speech.feed.stopped:
             return sample

@@ -8,10 +8,20 @@ import msgspec
 import numpy as np
 import pytest
 
-from duologue.core.errors import ConfigError
-from duologue.engines.payloads import AudioChunk, DecodeSpeech, Payload, TextDelta, Transcript
+from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.payloads import (
+    AudioChunk,
+    DecodeSpeech,
+    HeardDetails,
+    HeardWord,
+    ListenOptions,
+    Payload,
+    TextDelta,
+    Transcript,
+)
 from duologue.engines.runners.asr.whisper import WHISPER, WhisperRunner, WhisperSettings, build
 from duologue.engines.runners.asr.whisper_model import Floats, Hypothesis
+from duologue.engines.runners.asr.words import TimedWord
 from duologue.engines.runners.contract import Job, Step
 
 RATE = 16_000
@@ -35,11 +45,20 @@ class Model:
 
     def __init__(self, *log_probs: float, no_speech: float = 0.01, repeats: bool = False) -> None:
         self.calls: list[Call] = []
+        self.options: list[ListenOptions | None] = []
         self.log_probs = log_probs or (-0.2,)
         self.no_speech = no_speech
         self.repeats = repeats
 
-    def __call__(self, features: Floats, *, beam_size: int, speech_s: float) -> Hypothesis:
+    def __call__(
+        self,
+        features: Floats,
+        *,
+        beam_size: int,
+        speech_s: float,
+        options: ListenOptions | None = None,
+    ) -> Hypothesis:
+        self.options.append(options)
         assert features.shape[:2] == (1, 80)
         assert features.flags.c_contiguous
         self.calls.append(Call(features.shape[2], beam_size, speech_s))
@@ -48,7 +67,8 @@ class Model:
         if self.repeats and features.shape[2] == 1000:
             text = f"{text} {text}"
         log_prob = self.log_probs[min(len(self.calls), len(self.log_probs)) - 1]
-        return Hypothesis(text, log_prob, self.no_speech)
+        words = [TimedWord(text, 0.5, 1.25, 0.75, (7, 8))] if options and options.words else []
+        return Hypothesis(text, log_prob, self.no_speech, words)
 
 
 def sound(seconds: float, level: float = 8000.0) -> bytes:
@@ -364,3 +384,59 @@ def test_settings_are_checked() -> None:
 def test_a_missing_model_refuses_to_start(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="models pull"):
         build(WhisperSettings(model_path=str(tmp_path)))
+
+
+def asked(end_s: float, options: ListenOptions) -> DecodeSpeech:
+    return DecodeSpeech("final", int(end_s * RATE), options)
+
+
+def test_options_reach_the_model_and_the_answer_has_details() -> None:
+    model = Model()
+    runner = WhisperRunner(SETTINGS, model)
+    options = ListenOptions(words=True, prompt="Before.")
+    job = opened(runner, "a", speech(2, 4), asked(4, options))
+
+    (step,) = runner.step([job])
+
+    assert model.options == [options]
+    word = HeardWord("a2.00", int(2.5 * RATE), int(3.25 * RATE), 0.75, (7, 8))
+    details = HeardDetails((word,), -0.2, 0.01)
+    assert list(step.outputs) == [Transcript("a2.00", "final", 4 * RATE, details)]
+
+
+def test_c74_what_was_no_speech_has_no_words_either() -> None:
+    runner = WhisperRunner(SETTINGS, Model(no_speech=0.9))
+    job = opened(runner, "a", speech(0, 2), asked(2, ListenOptions(words=True)))
+
+    (transcript,) = runner.step([job])[0].outputs
+
+    assert isinstance(transcript, Transcript)
+    assert transcript.details == HeardDetails((), -0.2, 0.9)
+    assert transcript.text == ""
+
+
+def test_with_options_audio_must_fit_in_one_window() -> None:
+    runner = WhisperRunner(SETTINGS, Model())
+    job = opened(runner, "a", speech(0, 20), asked(20, ListenOptions(words=True)))
+
+    steps = [runner.step([job])[0] for _ in range(2)]
+
+    assert steps[0].error is None
+    assert steps[1].error is not None
+    assert "14.5 s: send it in parts" in steps[1].error.message
+
+
+def test_what_a_model_cannot_do_fails_the_one_who_asked() -> None:
+    class Unable(Model):
+        def __call__(self, features: Floats, **how: object) -> Hypothesis:
+            raise EngineError("this model cannot translate", code="unsupported")
+
+    runner = WhisperRunner(SETTINGS, Unable())
+    job = opened(runner, "a", speech(0, 2), asked(2, ListenOptions(translate=True)))
+    other = opened(runner, "b", speech(0, 2))
+
+    failed, fine = runner.step([job, other])
+
+    assert failed.error is not None
+    assert failed.error.code == "unsupported"
+    assert fine.error is None
