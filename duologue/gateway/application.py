@@ -14,6 +14,7 @@ from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.front_door import FrontDoor
 from duologue.gateway.http.page import add_page
 from duologue.gateway.http.routes import Route, add_routes
+from duologue.gateway.ws.form import PATHS
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 
 
@@ -31,9 +32,8 @@ def make_application(
     """
     app = web.Application(middlewares=[errors_in_json])
     router = app.router
-    router.add_get("/v1/realtime", realtime.handle)
-    router.add_get("/realtime", realtime.handle)
-    router.add_get("/v1/duplex", realtime.handle)
+    for path in PATHS:
+        router.add_get(path, realtime.handle)
     add_routes(router, [(route, door.before(route)) for route in routes])
     cross_origin.install(app)
     add_page(router)

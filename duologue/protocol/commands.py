@@ -122,6 +122,9 @@ class ResponseParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     tools: tuple[FunctionTool, ...] | UnsetType = UNSET
     tool_choice: ToolChoice | UnsetType = UNSET
     max_output_tokens: MaxTokens | UnsetType = UNSET
+    temperature: float | UnsetType = UNSET
+    """0 to 2."""
+
     metadata: dict[str, str] | UnsetType = UNSET
     """Echoed in ``response.created`` and ``response.done``."""
 

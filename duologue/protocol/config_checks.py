@@ -33,6 +33,7 @@ from duologue.protocol.session_config import (
     Voice,
 )
 
+_TEMPERATURE_RANGE = (0.0, 2.0)
 _Number = TypeVar("_Number", int, float)
 
 
@@ -109,6 +110,11 @@ def check_max_tokens(limit: MaxTokens, param: str) -> MaxTokens:
     if limit != "inf" and limit < 1:
         raise refused(f'{param} is {limit}, allowed is 1 or more, or "inf"', param)
     return limit
+
+
+def check_temperature(value: float | None, param: str) -> float | None:
+    """Return the temperature if models can use it."""
+    return None if value is None else check_range(value, _TEMPERATURE_RANGE, param)
 
 
 def merge_format(current: AudioFormat, patch: FormatPatch, param: str) -> AudioFormat:

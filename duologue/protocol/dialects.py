@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from duologue.protocol.beta_codec import BETA_JSON
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.json_codec import REALTIME_JSON
 
@@ -21,5 +22,6 @@ Encoding: TypeAlias = Literal["json", "msgpack"]
 DIALECTS: Mapping[tuple[Family, Encoding], Dialect] = MappingProxyType(
     {
         ("realtime", "json"): REALTIME_JSON,
+        ("beta", "json"): BETA_JSON,
     }
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import binascii
 import functools
 import operator
+from collections.abc import Collection, Iterable
 from typing import Any, get_args
 
 import msgspec
@@ -18,10 +19,17 @@ import pybase64
 
 from duologue.core.errors import ClientError, ProtocolError
 from duologue.protocol.command_checks import check_command
-from duologue.protocol.commands import AppendAudio, Command, RealtimeCommand
+from duologue.protocol.commands import (
+    AppendAudio,
+    Command,
+    CreateResponse,
+    RealtimeCommand,
+    UpdateSession,
+)
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.events import Event, RealtimeEvent
+from duologue.protocol.flat_fields import FlatCommand
 from duologue.protocol.json_refusals import (
     event_type,
     readable_event_id,
@@ -29,8 +37,8 @@ from duologue.protocol.json_refusals import (
     refuse_duplicate_keys,
 )
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
-from duologue.protocol.null_fields import decode_without_nulls
 from duologue.protocol.response_events import AudioDelta
+from duologue.protocol.second_reading import read_leniently
 
 _APPEND_HEAD = b'{"type":"input_audio_buffer.append","audio":"'
 _APPEND_HEAD_BYTES = len(_APPEND_HEAD)
@@ -70,15 +78,21 @@ class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The whole message."""
 
 
-def _with(wire: type, replaced: type, union: Any) -> Any:
-    members = (wire if member is replaced else member for member in get_args(union))
-    return functools.reduce(operator.or_, members)
+def _union(members: Iterable[Any], *, without: Collection[type], plus: Iterable[type]) -> Any:
+    kept = (member for member in members if member not in without)
+    return functools.reduce(operator.or_, (*kept, *plus))
 
 
 _COMMANDS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-    _with(_AppendWire, AppendAudio, RealtimeCommand)
+    _union(
+        get_args(RealtimeCommand),
+        without=(AppendAudio, UpdateSession, CreateResponse),
+        plus=(_AppendWire, *get_args(FlatCommand)),
+    )
 )
-_EVENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_with(_DeltaWire, AudioDelta, Event))
+_EVENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    _union(get_args(Event), without=(AudioDelta,), plus=(_DeltaWire,))
+)
 _EVENT_HEAD = msgspec.json.Decoder(_EventHead)
 _EVENT_TYPES = frozenset(member.__struct_config__.tag for member in get_args(Event))
 _REALTIME_EVENTS = frozenset(get_args(RealtimeEvent))
@@ -118,7 +132,7 @@ def encode_event(event: Event, seq: int) -> bytes | None:
         None for an event that stock clients do not know: most stumble over one.
     """
     if type(event) is AudioDelta:
-        head = _delta_head(
+        head = audio_delta_head(
             event.response_id, event.item_id, event.output_index, event.content_index
         )
         number = str(seq).encode()
@@ -127,6 +141,21 @@ def encode_event(event: Event, seq: int) -> bytes | None:
     if type(event) not in _REALTIME_EVENTS:
         return None
     return b'{"event_id":"event_%d",%b' % (seq, _ENCODER.encode(event)[1:])
+
+
+@functools.lru_cache(maxsize=4096)
+def audio_delta_head(
+    response_id: str, item_id: str, output_index: int, content_index: int
+) -> bytes:
+    """All of an audio delta between its number and its base64; the same for each of a part."""
+    empty = AudioDelta(
+        response_id=response_id,
+        item_id=item_id,
+        output_index=output_index,
+        content_index=content_index,
+        delta=b"",
+    )
+    return _ENCODER.encode(empty)[1:-2]
 
 
 def encode_command(command: Command) -> bytes:
@@ -178,7 +207,7 @@ def _decode_typed(message: bytes) -> Command:
         if type(decoded) is _AppendWire:
             return _append(decoded, message)
         refuse_duplicate_keys(message)
-        command: Command = decoded
+        command: Command = decoded.command() if isinstance(decoded, FlatCommand) else decoded
         check_command(command)
     except ClientError as exc:
         exc.event_id = readable_event_id(message)
@@ -201,9 +230,12 @@ def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
 
 
 def _second_reading(message: bytes, exc: Exception) -> Command:
-    """Some clients write null for what they leave out; in an item or response that is harmless."""
+    """Some clients write items and responses in a way of their own that does no harm."""
     if isinstance(exc, msgspec.ValidationError):
-        command = decode_without_nulls(message, event_type(message))
+        try:
+            command = read_leniently(message, event_type(message))
+        except (msgspec.MsgspecError, RecursionError) as also:
+            raise refusal(also, message) from None
         if command is not None:
             return command
     raise refusal(exc, message) from None
@@ -246,19 +278,6 @@ def _utf8(message: str) -> bytes:
         return message.encode()
     except UnicodeEncodeError:
         raise refused("the message holds a lone surrogate", None, ErrorCode.INVALID_JSON) from None
-
-
-@functools.lru_cache(maxsize=4096)
-def _delta_head(response_id: str, item_id: str, output_index: int, content_index: int) -> bytes:
-    """All of an audio delta between its number and its base64; the same for each of a part."""
-    empty = AudioDelta(
-        response_id=response_id,
-        item_id=item_id,
-        output_index=output_index,
-        content_index=content_index,
-        delta=b"",
-    )
-    return _ENCODER.encode(empty)[1:-2]
 
 
 REALTIME_JSON = Dialect("realtime", decode_command, encode_event)

@@ -18,6 +18,7 @@ from duologue.protocol.config_checks import (
     check_instructions,
     check_max_tokens,
     check_modalities,
+    check_temperature,
     check_tools,
     check_voice,
     merge_format,
@@ -45,6 +46,7 @@ class ResponseConfig:
     tools: tuple[FunctionTool, ...]
     tool_choice: ToolChoice
     max_output_tokens: MaxTokens
+    temperature: float | None = None
     metadata: dict[str, str] | None = None
     conversation: Literal["auto", "none"] = "auto"
     input: tuple[ResponseInput, ...] | None = None
@@ -87,6 +89,9 @@ def response_config(
         max_output_tokens=session.max_output_tokens
         if wanted.max_output_tokens is UNSET
         else check_max_tokens(wanted.max_output_tokens, "response.max_output_tokens"),
+        temperature=session.temperature
+        if wanted.temperature is UNSET
+        else check_temperature(wanted.temperature, "response.temperature"),
         metadata=None if wanted.metadata is UNSET else wanted.metadata,
         conversation=wanted.conversation,
         input=None if wanted.input is UNSET else wanted.input,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from duologue.protocol.audio_formats import AudioFormat, PcmFormat
 
@@ -136,6 +137,8 @@ class SessionConfig:
     max_output_tokens: MaxTokens = "inf"
     tracing: Tracing | None = None
     truncation: Truncation = "auto"
+    temperature: float | None = None
+    """None: as the model likes."""
 
 
 class AudioInputResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +182,8 @@ class SessionResource(msgspec.Struct, frozen=True, kw_only=True, tag="realtime")
     max_output_tokens: MaxTokens
     tracing: Tracing | None
     truncation: Truncation
+    temperature: float | UnsetType = UNSET
+    """Only where the client has set one: GA clients know no such field."""
 
 
 class TranscriptionAudioResource(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,4 +241,5 @@ def to_wire(config: SessionConfig, session_id: str, model: str, expires_at: int)
         max_output_tokens=config.max_output_tokens,
         tracing=config.tracing,
         truncation=config.truncation,
+        temperature=UNSET if config.temperature is None else config.temperature,
     )

@@ -17,6 +17,7 @@ from duologue.protocol.config_checks import (
     check_max_tokens,
     check_modalities,
     check_range,
+    check_temperature,
     check_tools,
     check_voice,
     merge_format,
@@ -100,6 +101,9 @@ def merge(
             "session.max_output_tokens",
         ),
         tracing=_settled(patch.tracing, config.tracing, None),
+        temperature=check_temperature(
+            _settled(patch.temperature, config.temperature, None), "session.temperature"
+        ),
         truncation=_truncation(_settled(patch.truncation, config.truncation, _DEFAULTS.truncation)),
     )
 

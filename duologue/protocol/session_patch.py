@@ -98,3 +98,5 @@ class SessionPatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     max_output_tokens: MaxTokens | Unset | None = UNSET
     tracing: Tracing | Unset | None = UNSET
     truncation: Truncation | Unset | None = UNSET
+    temperature: float | Unset | None = UNSET
+    """0 to 2; null: as the model likes."""

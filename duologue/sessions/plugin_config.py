@@ -45,6 +45,7 @@ def plugin_config(
         instructions=config.instructions,
         voice=_voice(config.voice, capabilities),
         speed=config.speed,
+        temperature=config.temperature,
         max_output_tokens=None if limit == "inf" else limit,
         audio_out="audio" in config.output_modalities and capabilities.speaks,
     )

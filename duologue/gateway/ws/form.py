@@ -28,6 +28,11 @@ _ENCODINGS: Mapping[str, Encoding] = {PLAIN_PROTOCOL: "json", MSGPACK_PROTOCOL: 
 
 _BETA_HEADER = "realtime=v1"
 _DUPLEX_PATH = "/v1/duplex"
+_BETA_PATH = "/openai/realtime"
+"""Azure's address of the beta, with the model as ``deployment``; that of GA has a version in it."""
+
+PATHS = ("/v1/realtime", "/realtime", _DUPLEX_PATH, "/openai/v1/realtime", _BETA_PATH)
+"""Where clients connect to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +80,14 @@ def connection_form(
     waits = query.get("autostart") == "0" and (
         path == _DUPLEX_PATH or query.get("duplex") in ("1", "true")
     )
-    family = _family(_wants_beta(headers, offered), waits)
+    family = _family(path == _BETA_PATH or _wants_beta(headers, offered), waits)
     dialect = DIALECTS.get((family, encoding))
     if dialect is None or (family != "realtime" and family not in allowed):
         raise _not_spoken(family, encoding)
     return ConnectionForm(
         dialect=dialect,
         protocol=protocol,
-        model=query.get("model"),
+        model=query.get("model") or query.get("deployment"),
         kind="transcription" if query.get("intent") == "transcription" else "realtime",
         autostart=not waits,
     )
@@ -107,7 +112,8 @@ def _wants_beta(headers: Mapping[str, str], offered: Sequence[str]) -> bool:
 
 _HOW_TO_AVOID: Mapping[Family, str] = {
     "realtime": f"offer the subprotocol {PLAIN_PROTOCOL!r}",
-    "beta": f"leave out the header OpenAI-Beta and the subprotocol {BETA_PROTOCOL!r}",
+    "beta": f"leave out the header OpenAI-Beta and the subprotocol {BETA_PROTOCOL!r}, or move from "
+    f"{_BETA_PATH} to /openai/v1/realtime",
     "duplex": "leave out autostart=0",
 }
 

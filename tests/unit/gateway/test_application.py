@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
+from duologue.gateway.ws.form import PATHS
 from tests.unit.gateway.raw_websocket import connected
 from tests.unit.gateway.small_server import small_server
 
 
-@pytest.mark.parametrize("path", ["/v1/realtime", "/realtime", "/v1/duplex"])
+@pytest.mark.parametrize("path", PATHS)
 async def test_a_call_may_come_by_any_of_its_paths(path: str) -> None:
     async with small_server() as server, connected(server.port) as peer:
         await peer.upgrade(path)

@@ -7,6 +7,7 @@ from multidict import CIMultiDict
 
 from duologue.core.errors import ProtocolError
 from duologue.gateway.ws.form import ConnectionForm, connection_form
+from duologue.protocol.beta_codec import BETA_JSON
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.json_codec import REALTIME_JSON
 
@@ -99,6 +100,24 @@ def test_what_is_not_spoken_here_is_refused_with_the_way_out(refused, hint: str)
     with pytest.raises(ProtocolError, match=hint) as caught:
         refused()
     assert caught.value.code == ErrorCode.UNSUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "offered"),
+    [
+        ("/v1/realtime", "realtime=v1", ()),
+        ("/v1/realtime", "assistants=v2, realtime=v1", ()),
+        ("/v1/duplex", "realtime=v1", ("realtime",)),
+        ("/realtime", None, ("realtime", "openai-beta.realtime-v1")),
+        ("/openai/realtime", None, ()),
+    ],
+)
+def test_the_beta_is_asked_for_by_header_subprotocol_or_address(
+    path: str, header: str | None, offered: tuple[str, ...]
+) -> None:
+    found = form("deployment=d&api-version=v", *offered, path=path, beta_header=header)
+    assert (found.dialect, found.model) == (BETA_JSON, "d")
+    assert found.protocol in (None, "realtime")
 
 
 @pytest.mark.parametrize("header", ["assistants=v2", "realtime=v2", ""])
