@@ -133,22 +133,24 @@ def _check(command: Command) -> None:
         case UpdateSession(session=patch):
             audio = patch.audio or None
             inp, out = (audio.input, audio.output) if audio else (None, None)
-            _check_rate(inp.format if inp else None, "session.audio.input.format")
-            _check_rate(out.format if out else None, "session.audio.output.format")
+            _check_format(inp.format if inp else None, "session.audio.input.format")
+            _check_format(out.format if out else None, "session.audio.output.format")
         case CreateItem(item=item):
             _check_pictures(item, "item")
         case CreateResponse(response=params) if params:
             for index, given in enumerate(params.input or ()):
                 _check_pictures(given, f"response.input[{index}]")
             override = params.audio.output if params.audio else None
-            _check_rate(override.format if override else None, "response.audio.output.format")
+            _check_format(override.format if override else None, "response.audio.output.format")
         case _:
             pass
 
 
-def _check_rate(patch: FormatPatch | UnsetType | None, param: str) -> None:
+def _check_format(patch: FormatPatch | UnsetType | None, param: str) -> None:
     if not patch or patch.type in ("audio/pcmu", "audio/pcma"):
         return
+    if patch.type not in ("audio/pcm", UNSET):
+        raise refused(f"the beta dialect does not know {patch.type}", f"{param}.type")
     if patch.rate is not UNSET and patch.rate not in (None, _RATE_HZ):
         raise refused(
             f"{param}.rate is {patch.rate}, the beta dialect has {_RATE_HZ} only", f"{param}.rate"

@@ -11,7 +11,13 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from duologue.protocol.audio_formats import AudioFormat, PcmaFormat, PcmFormat, PcmuFormat
+from duologue.protocol.audio_formats import (
+    AudioFormat,
+    FloatPcmFormat,
+    PcmaFormat,
+    PcmFormat,
+    PcmuFormat,
+)
 from duologue.protocol.flat_fields import FlatFormat
 from duologue.protocol.items import (
     ContentPart,
@@ -51,11 +57,13 @@ from duologue.protocol.session_config import (
     Voice,
 )
 
-_FORMATS: Mapping[type[AudioFormat], FlatFormat] = {
+_FORMATS: Mapping[type[AudioFormat], FlatFormat | Literal["pcm_f32le"]] = {
     PcmFormat: "pcm16",
     PcmuFormat: "g711_ulaw",
     PcmaFormat: "g711_alaw",
+    FloatPcmFormat: "pcm_f32le",
 }
+"""The last one can only have been set before the connection, by a client secret."""
 
 
 class BetaServerVad(msgspec.Struct, frozen=True, kw_only=True, tag="server_vad"):
@@ -83,8 +91,8 @@ class BetaSession(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str
     voice: str
     speed: float
-    input_audio_format: FlatFormat
-    output_audio_format: FlatFormat
+    input_audio_format: FlatFormat | Literal["pcm_f32le"]
+    output_audio_format: FlatFormat | Literal["pcm_f32le"]
     input_audio_transcription: Transcription | None
     input_audio_noise_reduction: NoiseReduction | None
     turn_detection: BetaTurnDetection | None
@@ -101,7 +109,7 @@ class BetaTranscriptionSession(msgspec.Struct, frozen=True, kw_only=True):
     object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
     id: str
     expires_at: int
-    input_audio_format: FlatFormat
+    input_audio_format: FlatFormat | Literal["pcm_f32le"]
     input_audio_transcription: Transcription | None
     input_audio_noise_reduction: NoiseReduction | None
     turn_detection: BetaTurnDetection | None
@@ -134,7 +142,7 @@ class BetaResponse(msgspec.Struct, frozen=True, kw_only=True):
     conversation_id: str | None
     modalities: tuple[Modality, ...]
     voice: str
-    output_audio_format: FlatFormat
+    output_audio_format: FlatFormat | Literal["pcm_f32le"]
     max_output_tokens: MaxTokens
     metadata: dict[str, str] | None
     usage: Usage | None

@@ -19,11 +19,11 @@ from duologue.protocol.commands import Command
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event
 from duologue.protocol.session_config import (
+    AnySession,
     SemanticVad,
     ServerVad,
     SessionConfig,
     SessionKind,
-    SessionResource,
     TurnDetection,
     to_wire,
 )
@@ -163,7 +163,7 @@ class SessionManager:
         session.start()
         return session
 
-    def preview(self, model: str | None, patch: SessionPatch) -> SessionResource:
+    def preview(self, model: str | None, patch: SessionPatch) -> AnySession:
         """Return what a session opened with ``patch`` would be like, without opening it.
 
         Raises:

@@ -22,7 +22,7 @@ from duologue.protocol.config_checks import check_range
 from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.json_codec import decode_command
 from duologue.protocol.json_refusals import refusal, refuse_duplicate_keys
-from duologue.protocol.session_config import SessionResource
+from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import SessionManager
 
@@ -62,7 +62,7 @@ class ClientSecretPage(msgspec.Struct, frozen=True):
 
     value: str
     expires_at: int
-    session: SessionResource
+    session: AnySession
 
 
 _REQUEST = msgspec.json.Decoder(_Request)

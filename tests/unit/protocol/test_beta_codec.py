@@ -171,6 +171,12 @@ PICTURE = {
             "session.audio.output.format.rate",
         ),
         (
+            "session.update",
+            {"session": {"audio": {"input": {"format": {"type": "audio/pcm_f32le"}}}}},
+            ErrorCode.INVALID_VALUE,
+            "session.audio.input.format.type",
+        ),
+        (
             "response.create",
             {"response": {"audio": {"output": {"format": {"type": "audio/pcm", "rate": 8000}}}}},
             ErrorCode.INVALID_VALUE,

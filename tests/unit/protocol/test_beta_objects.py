@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from openai.types.beta.realtime import ConversationItem, RealtimeResponse, Session
 
-from duologue.protocol.audio_formats import PcmaFormat, PcmFormat, PcmuFormat
+from duologue.protocol.audio_formats import FloatPcmFormat, PcmaFormat, PcmFormat, PcmuFormat
 from duologue.protocol.beta_objects import (
     BetaTranscriptionSession,
     beta_item,
@@ -73,6 +73,7 @@ def test_a_session_has_one_level_and_is_one_that_the_sdk_knows() -> None:
         (SessionConfig(output_modalities=("text",)), "modalities", ["text"]),
         (SessionConfig(output_modalities=("text", "audio")), "modalities", ["text", "audio"]),
         (SessionConfig(input_format=PcmFormat()), "input_audio_format", "pcm16"),
+        (SessionConfig(input_format=FloatPcmFormat()), "input_audio_format", "pcm_f32le"),
     ],
 )
 def test_a_setting_is_shown_as_the_beta_names_it(
