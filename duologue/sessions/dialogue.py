@@ -136,11 +136,11 @@ class Dialogue:
         self._answer_pending = False
         self.muted = True
 
-    def interrupt(self, now: float) -> None:
+    def interrupt(self, now: float, reason: str = TURN_DETECTED) -> None:
         """The person has the floor: stop the answer, and what is still being played of others."""
         active = self._speaking.active
         if active is not None:
-            self.stop(active, "cancelled", TURN_DETECTED, now)
+            self.stop(active, "cancelled", reason, now)
         for item_id, heard in self._speaking.silence(now):
             if item_id in self._history:
                 entry = self._history.get(item_id)

@@ -76,6 +76,7 @@ class SessionMachine:
         new_id: Maker of ids for items and responses.
         now: The time of the start.
         wall_time: The same moment in Unix seconds, for ``expires_at``.
+        edge_plays: The edge paces the sound and reports what was played, as ``played`` says.
     """
 
     def __init__(
@@ -90,12 +91,14 @@ class SessionMachine:
         new_id: IdMaker,
         now: float,
         wall_time: float,
+        edge_plays: bool = False,
     ) -> None:
         self.id = session_id
         self.model = model
         self.config = config
         self.ended: str | None = None
         self._settings = settings
+        self._edge_plays = edge_plays
         self._expires_at = now + settings.max_duration_s
         self._expires_wall = int(wall_time + settings.max_duration_s)
         self._waiting_since: float | None = None
@@ -258,6 +261,10 @@ class SessionMachine:
             self.timing_changed = self.timing_changed or self._watches_silence
         return events, self._settle(now)
 
+    def played(self, item_id: str, played_ms: int) -> None:
+        """Note how much of an item's speech the edge has played; it replaces the estimate."""
+        self.speaking.playback.on_acknowledged(item_id, played_ms)
+
     def close(self, reason: str, now: float) -> Sequence[Effect]:
         """End the session and its responses. The events that wait may still be pulled."""
         if self.ended is None:
@@ -316,6 +323,8 @@ class SessionMachine:
                 self._dialogue.request(config, now)
             case CancelResponse(response_id=response_id):
                 self._cancel(response_id, now)
+            case ClearOutputAudio() if self._edge_plays:
+                self._dialogue.interrupt(now, CLIENT_CANCELLED)
             case ClearOutputAudio():
                 raise ProtocolError(
                     "output_audio_buffer.clear is for transports where the server plays the audio; "

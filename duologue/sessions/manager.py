@@ -113,6 +113,8 @@ class SessionManager:
         kind: SessionKind = "realtime",
         patch: SessionPatch = NO_CHANGE,
         owner: Owner = ANYBODY,
+        *,
+        edge_plays: bool = False,
     ) -> Session:
         """Open a session.
 
@@ -122,6 +124,7 @@ class SessionManager:
             kind: What it is for, until the client says otherwise.
             patch: What is different from the start; as the first ``session.update`` would be.
             owner: Whose session it is.
+            edge_plays: The edge paces the sound, and reports what was played.
 
         Raises:
             CapacityError: There is no room, see ``check_room``.
@@ -146,6 +149,7 @@ class SessionManager:
             new_id=self._new_id,
             now=now,
             wall_time=self._clock.wall_time(),
+            edge_plays=edge_plays,
         )
         observer = SessionObserver(session_id, name, self._observation, machine.audio_ms)
         session = Session(

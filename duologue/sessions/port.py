@@ -74,6 +74,13 @@ class SessionPort(Protocol):
         """Answer a message that is no command with an ``error`` event, in its turn."""
         ...
 
+    def played(self, item_id: str, played_ms: int) -> None:
+        """Say how much of an item's speech has been played, where the edge plays it.
+
+        Without it, what was heard is estimated from what was sent and when.
+        """
+        ...
+
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now, about ``max_bytes`` at most."""
         ...

@@ -135,6 +135,11 @@ class Session:
                     return
         self._apply(Rejected(error))
 
+    def played(self, item_id: str, played_ms: int) -> None:
+        """Note how much of an item the edge has played."""
+        # Comes for every frame, changes one number and leads to nothing: no input of its own.
+        self.machine.played(item_id, played_ms)
+
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""
         deliveries: list[Delivery] = []

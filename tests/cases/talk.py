@@ -77,9 +77,10 @@ class Talk(FakeCall):
         *,
         settings: SessionSettings | None = None,
         credit: int | None = None,
+        edge_plays: bool = False,
     ) -> None:
         self.plugin = FakePlugin(capabilities, credit=credit)
-        super().__init__(self.plugin, FakeEngine(pipelines=pipelines), settings)
+        super().__init__(self.plugin, FakeEngine(pipelines=pipelines), settings, edge_plays=edge_plays)
 
     def stage(self) -> FakeRequest:
         """The newest answer that the engine works on."""

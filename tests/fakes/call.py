@@ -86,6 +86,7 @@ class FakeCall:
         settings: SessionSettings | None = None,
         *,
         seed: int = 0,
+        edge_plays: bool = False,
     ) -> None:
         self.clock = FakeClock(100.0)
         self.flights: list[Flight] = []
@@ -105,7 +106,7 @@ class FakeCall:
                 keep=self.flights.append,
             ),
         )
-        self.session = self.manager.open(None)
+        self.session = self.manager.open(None, edge_plays=edge_plays)
         self.machine = self.session.machine
         self.client = FakeConnection(self.session)
         self.session.attach(self.client)

@@ -103,6 +103,9 @@ class FakePort:
     def reject(self, error: ErrorBody) -> None:
         self.rejected.append(error)
 
+    def played(self, item_id: str, played_ms: int) -> None:
+        raise AssertionError("a WebSocket client plays by itself")
+
     def pull(self, max_bytes: int) -> Batch:
         assert max_bytes == PULL_BYTES
         deliveries = []
