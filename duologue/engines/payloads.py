@@ -176,13 +176,20 @@ NO_TOOLS = Tools()
 
 
 class ChatRequest(_Payload, frozen=True):
-    """Ask a language model to go on with a conversation."""
+    """Ask a language model to go on with a conversation.
+
+    ``top_p`` leaves out unlikely tokens; text ends before any of ``stop``. ``schema`` is a JSON
+    Schema, as JSON text, that the answer must obey; ``{}`` allows any JSON object, empty any text.
+    """
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int
     temperature: float = 0.0
     seed: int = 0
     tools: Tools = NO_TOOLS
+    top_p: float = 1.0
+    stop: tuple[str, ...] = ()
+    schema: str = ""
 
 
 class TextDelta(_Payload, frozen=True):

@@ -80,7 +80,9 @@ class Talk(FakeCall):
         edge_plays: bool = False,
     ) -> None:
         self.plugin = FakePlugin(capabilities, credit=credit)
-        super().__init__(self.plugin, FakeEngine(pipelines=pipelines), settings, edge_plays=edge_plays)
+        super().__init__(
+            self.plugin, FakeEngine(pipelines=pipelines), settings, edge_plays=edge_plays
+        )
 
     def stage(self) -> FakeRequest:
         """The newest answer that the engine works on."""

@@ -20,11 +20,11 @@ import soxr
 from duologue.artifacts.references import resolve_references
 from duologue.artifacts.settings import ArtifactSettings
 from duologue.artifacts.store import Store
-from duologue.duplex_plugins.cascaded.clauses import ClauseCutter, ClauseLimits
-from duologue.duplex_plugins.cascaded.normaliser import speakable
 from duologue.duplex_plugins.cascaded.prompt import chat_request, prefill_request
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import ItemView, PluginConfig
+from duologue.duplex_plugins.spoken.clauses import ClauseCutter, ClauseLimits
+from duologue.duplex_plugins.spoken.normaliser import speakable
 from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,

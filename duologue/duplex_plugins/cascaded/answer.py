@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from duologue.duplex_plugins.cascaded.clauses import Clause, ClauseCutter, ClauseLimits
-from duologue.duplex_plugins.cascaded.normaliser import speakable
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
     AppendStage,
@@ -23,6 +21,8 @@ from duologue.duplex_plugins.contract import (
     SayText,
     StartStage,
 )
+from duologue.duplex_plugins.spoken.clauses import Clause, ClauseCutter, ClauseLimits
+from duologue.duplex_plugins.spoken.normaliser import speakable
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TokenUsage
 
 LENGTH_LIMIT = "max_output_tokens"

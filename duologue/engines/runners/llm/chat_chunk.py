@@ -13,6 +13,9 @@ from duologue.core.errors import EngineError
 from duologue.engines.payloads import ChatRequest, TokenUsage
 
 CONTEXT_EXCEEDED = "context_length_exceeded"
+REQUEST_REFUSED = "request_refused"
+"""The model can do nothing with what was asked, as an answer in a form that is none."""
+
 _CONTEXT_ERRORS = frozenset((CONTEXT_EXCEEDED, "exceed_context_size_error"))
 _LONGEST_MESSAGE_CHARS = 300
 
@@ -72,9 +75,10 @@ class ChatChunk(msgspec.Struct):
         if isinstance(self.error, str):
             return EngineError(f"{whose}: {self.error[:_LONGEST_MESSAGE_CHARS]}")
         is_too_long = _CONTEXT_ERRORS.intersection((self.error.type, self.error.code))
+        is_refused = self.error.type == "invalid_request_error"
         return EngineError(
             f"{whose}: {self.error.message[:_LONGEST_MESSAGE_CHARS]}",
-            code=CONTEXT_EXCEEDED if is_too_long else None,
+            code=CONTEXT_EXCEEDED if is_too_long else REQUEST_REFUSED if is_refused else None,
         )
 
 
@@ -87,6 +91,9 @@ class ChatBody(msgspec.Struct, omit_defaults=True):
     model: str | None = None
     temperature: float | None = None
     seed: int | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] | None = None
+    response_format: dict[str, Any] | None = None
     stream: bool = False
     stream_options: dict[str, bool] | None = None
 
@@ -98,9 +105,21 @@ def chat_body(request: ChatRequest) -> ChatBody:
         max_tokens=request.max_tokens,
         temperature=request.temperature,
         seed=request.seed if request.temperature else None,
+        top_p=request.top_p if request.top_p < 1 else None,
+        stop=request.stop or None,
+        response_format=_response_format(request.schema),
         stream=True,
         stream_options={"include_usage": True},
     )
+
+
+def _response_format(schema: str) -> dict[str, Any] | None:
+    if not schema:
+        return None
+    if schema == "{}":
+        return {"type": "json_object"}
+    wanted = {"name": "answer", "schema": msgspec.json.decode(schema), "strict": True}
+    return {"type": "json_schema", "json_schema": wanted}
 
 
 def chunk_from(raw: Any) -> ChatChunk:

@@ -24,7 +24,7 @@ from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.payloads import ChatMessage, ChatRequest, TextDelta, TokenUsage
 from duologue.engines.runners.background import Feed
 from duologue.engines.runners.contract import Job, Step
-from duologue.engines.runners.llm.chat_chunk import chat_body, chunk_from
+from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED, chat_body, chunk_from
 from duologue.engines.runners.llm.slots import Slot, best_slot
 from duologue.engines.runners.registry import RunnerType, Wake
 
@@ -174,7 +174,10 @@ class LlamaCppRunner:
 
         try:
             self._server.handle_chat_completions(self._body(task), on_piece)
-        except (EngineError, RuntimeError, ValueError) as exc:
+        except ValueError as exc:
+            task.feed.end(EngineError(f"llama.cpp: {exc}", code=REQUEST_REFUSED))
+            return
+        except (EngineError, RuntimeError) as exc:
             task.feed.end(exc if isinstance(exc, EngineError) else EngineError(f"llama.cpp: {exc}"))
             return
         task.feed.end()

@@ -7,6 +7,7 @@ from duologue.core.errors import EngineError
 from duologue.engines.payloads import ChatMessage, ChatRequest, TokenUsage
 from duologue.engines.runners.llm.chat_chunk import (
     CONTEXT_EXCEEDED,
+    REQUEST_REFUSED,
     chat_body,
     chunk_from,
     parse_chunk,
@@ -57,6 +58,7 @@ def test_usage_names_what_came_from_the_cache() -> None:
             CONTEXT_EXCEEDED,
         ),
         ({"code": "context_length_exceeded", "message": "too long"}, CONTEXT_EXCEEDED),
+        ({"type": "invalid_request_error", "message": "too long"}, REQUEST_REFUSED),
         ({"message": "too long"}, "stage_failed"),
         ("too long", "stage_failed"),
     ],
@@ -94,3 +96,15 @@ def test_a_greedy_request_asks_for_no_luck() -> None:
 def test_a_seed_goes_along_where_luck_plays_a_part() -> None:
     request = ChatRequest((ChatMessage("user", "Hi"),), max_tokens=9, temperature=0.5, seed=4)
     assert chat_body(request).seed == 4
+
+
+def test_the_form_of_the_answer_and_its_stops_go_along() -> None:
+    hi = (ChatMessage("user", "Hi"),)
+    free = chat_body(ChatRequest(hi, max_tokens=9, top_p=0.5, stop=("a", "b"), schema="{}"))
+    assert (free.top_p, free.stop) == (0.5, ("a", "b"))
+    assert free.response_format == {"type": "json_object"}
+    bound = chat_body(ChatRequest(hi, max_tokens=9, schema='{"type":"object"}'))
+    assert bound.response_format == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": {"type": "object"}, "strict": True},
+    }

@@ -227,8 +227,11 @@ def test_a_prompt_that_is_too_long_is_named() -> None:
     assert (error.code, error.message) == (CONTEXT_EXCEEDED, "llama.cpp: 3000 of 2048")
 
 
-@pytest.mark.parametrize("fault", [RuntimeError("no memory"), ValueError("bad")])
-def test_a_server_that_breaks_fails_the_job(fault: Exception) -> None:
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [(RuntimeError("no memory"), "stage_failed"), (ValueError("bad schema"), "request_refused")],
+)
+def test_a_server_that_breaks_fails_the_job(fault: Exception, code: str) -> None:
     def answer(_: object) -> Iterator[dict[str, Any]]:
         yield text("a")
         raise fault
@@ -237,6 +240,7 @@ def test_a_server_that_breaks_fails_the_job(fault: Exception) -> None:
     outputs, error = jobs.run(ask())
     assert outputs == [TextDelta("a")]
     assert error is not None
+    assert error.code == code
 
 
 def test_something_else_than_a_prompt_is_refused() -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-from duologue.duplex_plugins.cascaded import number_words as words
-from duologue.duplex_plugins.cascaded.vocabulary import (
+from duologue.duplex_plugins.spoken import number_words as words
+from duologue.duplex_plugins.spoken.vocabulary import (
     ABBREVIATIONS,
     CURRENCIES,
     IRREGULAR_PLURALS,

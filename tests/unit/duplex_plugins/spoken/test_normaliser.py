@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.duplex_plugins.cascaded.normaliser import speakable
+from duologue.duplex_plugins.spoken.normaliser import speakable
 
 GOLDEN = [
     # Nothing to do

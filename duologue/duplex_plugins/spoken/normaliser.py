@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from duologue.duplex_plugins.cascaded.spoken_rules import MASTER, speak
+from duologue.duplex_plugins.spoken.spoken_rules import MASTER, speak
 
 _WORD = re.compile(r"\S+")
 # Most clauses of a conversation are such that nothing in them needs a rule.

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from duologue.duplex_plugins.cascaded.vocabulary import MONTH, MONTHS, NUMBER, UNIT, UNITS
+from duologue.duplex_plugins.spoken.vocabulary import MONTH, MONTHS, NUMBER, UNIT, UNITS
 
 
 def test_the_longer_of_two_units_is_found() -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from duologue.duplex_plugins.cascaded import readings as read
-from duologue.duplex_plugins.cascaded.vocabulary import (
+from duologue.duplex_plugins.spoken import readings as read
+from duologue.duplex_plugins.spoken.vocabulary import (
     CURRENCIES,
     MONTH,
     NUMBER,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.duplex_plugins.cascaded import readings as read
+from duologue.duplex_plugins.spoken import readings as read
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.duplex_plugins.cascaded import number_words as words
+from duologue.duplex_plugins.spoken import number_words as words
 
 
 @pytest.mark.parametrize(

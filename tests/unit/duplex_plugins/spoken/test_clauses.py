@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.duplex_plugins.cascaded.clauses import Clause, ClauseCutter, ClauseLimits
+from duologue.duplex_plugins.spoken.clauses import Clause, ClauseCutter, ClauseLimits
 
 
 def tokens(text: str) -> list[str]:

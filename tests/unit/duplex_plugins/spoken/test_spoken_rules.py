@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.duplex_plugins.cascaded.spoken_rules import MASTER, speak
+from duologue.duplex_plugins.spoken.spoken_rules import MASTER, speak
 
 
 @pytest.mark.parametrize(
