@@ -32,6 +32,8 @@ class CrashBarrier:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
+        if exc is None:  # nearly always, and several times for every frame
+            return False
         if isinstance(exc, Exception):
             self._on_crash(exc)
             return True

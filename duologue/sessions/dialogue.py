@@ -11,6 +11,7 @@ from duologue.core.errors import ClientError, LimitExceeded, PluginError, Protoc
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
     BeginResponse,
+    CallFunction,
     ConversationChanged,
     EndResponse,
     Interrupted,
@@ -31,6 +32,9 @@ from duologue.sessions.plugin_host import PluginHost
 from duologue.sessions.response import Response, ResponseState
 from duologue.sessions.speaking import Speaking
 from duologue.sessions.streams import Owner, Streams
+
+_SAID = (SayAudio, SayText, CallFunction, EndResponse)
+"""Effects on a response, the most frequent one first."""
 
 TURN_DETECTED = "turn_detected"
 CLIENT_CANCELLED = "client_cancelled"
@@ -68,23 +72,27 @@ class Dialogue:
         """Give the plugin one input and act on what it says."""
         if self.muted:
             return
-        requested: list[ResponseRequested] = []
-        overflowed: dict[str, Response] = {}
-        for speech in self._host.step(item):
-            if isinstance(speech, BeginResponse):
-                if self._speaking.active is None:
-                    requested.append(self._begin(self.own_config, self._history.view(), now))
-            elif speech.response_id not in overflowed:
-                response = self._spoken_in(speech.response_id)
+        requested: ResponseRequested | None = None
+        overflowed: tuple[Response, ...] = ()
+        for effect in self._host.step(item):
+            if isinstance(effect, _SAID):
+                response = self._spoken_in(effect.response_id)
+                if response in overflowed:
+                    continue
                 try:
-                    self._act(response, speech, now)
+                    self._act(response, effect, now)
                 except OutputOverflow:
                     # It ends after the step, whose other effects are as valid as ever.
-                    overflowed[response.id] = response
-        for response in overflowed.values():
+                    overflowed = (*overflowed, response)
+            elif isinstance(effect, BeginResponse):
+                if self._speaking.active is None:
+                    requested = self._begin(self.own_config, self._history.view(), now)
+            else:
+                self._host.perform(effect)
+        for response in overflowed:
             self.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
-        for request in requested:
-            self.tell(request, now)
+        if requested is not None:
+            self.tell(requested, now)
 
     def tell_conversation(self, now: float) -> None:
         """Let a plugin that prompts from text know the conversation, if it has changed."""
@@ -226,7 +234,10 @@ class Dialogue:
         return response
 
     def _act(
-        self, response: Response, speech: SayAudio | SayText | EndResponse, now: float
+        self,
+        response: Response,
+        speech: SayAudio | SayText | CallFunction | EndResponse,
+        now: float,
     ) -> None:
         match speech:
             case SayAudio(pcm=pcm, marks=marks):

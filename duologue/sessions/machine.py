@@ -177,8 +177,11 @@ class SessionMachine:
         """
         if self.ended is not None:
             return ()
-        if isinstance(item, AppendAudio):
-            self._append(item, now)
+        if type(item) is AppendAudio:
+            try:
+                self._person.append(item.audio, now)
+            except ClientError as exc:
+                self.speaking.emit(error_event(exc, item.event_id))
             return self._settle(now)
         self.timing_changed = True
         if isinstance(item, Output | Ended):
@@ -280,12 +283,6 @@ class SessionMachine:
         return self._take_effects()
 
     # Commands
-
-    def _append(self, command: AppendAudio, now: float) -> None:
-        try:
-            self._person.append(command.audio, now)
-        except ClientError as exc:
-            self.speaking.emit(error_event(exc, command.event_id))
 
     def _command(self, command: Command, now: float) -> None:
         match command:

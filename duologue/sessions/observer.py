@@ -85,7 +85,7 @@ class SessionObserver:
         recorder = self._recorder
         if recorder is None:
             return
-        if isinstance(item, AppendAudio):
+        if type(item) is AppendAudio:
             self._heard_bytes += len(item.audio)
             if now >= self._heard_noted_at + AUDIO_NOTE_S:
                 recorder.record(AppendAudio, now, self._heard_bytes)
@@ -99,8 +99,11 @@ class SessionObserver:
 
     def delivered(self, event: Event, now: float) -> None:
         """An event was handed to the connection."""
-        if isinstance(event, AudioDelta):
-            self._audio_delivered(event, now)
+        if type(event) is AudioDelta:
+            self._audio_sent_at = now
+            self._said_bytes += len(event.delta)
+            if self._awaiting_audio or now >= self._said_noted_at + AUDIO_NOTE_S:
+                self._audio_delivered(now)
             return
         if self._recorder is not None:
             self._recorder.record(type(event), now)
@@ -151,12 +154,12 @@ class SessionObserver:
         self._metrics.stale_output_dropped[STALE_AT_SESSION].inc(stale_dropped)
         self._log.info("session_closed", reason=reason)
 
-    def _audio_delivered(self, event: AudioDelta, now: float) -> None:
-        self._said_bytes += len(event.delta)
-        if self._recorder is not None and now >= self._said_noted_at + AUDIO_NOTE_S:
-            self._recorder.record(AudioDelta, now, self._said_bytes)
+    def _audio_delivered(self, now: float) -> None:
+        """Audio that is worth a note: the first of an answer, and some once a second."""
+        if now >= self._said_noted_at + AUDIO_NOTE_S:
+            if self._recorder is not None:
+                self._recorder.record(AudioDelta, now, self._said_bytes)
             self._said_noted_at, self._said_bytes = now, 0
-        self._audio_sent_at = now
         if self._awaiting_audio:
             self._awaiting_audio = False
             if self._speech_ended_at is not None:

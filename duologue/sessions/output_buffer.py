@@ -53,40 +53,40 @@ class Speech(msgspec.Struct, frozen=True, gc=False):
     pcm: bytes
 
 
-@dataclass(slots=True)
-class _SpeechRun:
-    """Speech without an event in between; merged on insert."""
-
-    chunks: deque[bytes] = field(default_factory=deque)
-    size: int = 0
-
-    def append(self, pcm: bytes) -> None:
-        self.chunks.append(pcm)
-        self.size += len(pcm)
-
-    def take(self, size: int) -> bytes:
-        """Remove ``size`` bytes, or all there are, from the front."""
-        parts: list[bytes] = []
-        wanted = min(size, self.size)
-        self.size -= wanted
-        while wanted > 0:
-            chunk = self.chunks.popleft()
-            if len(chunk) > wanted:
-                self.chunks.appendleft(chunk[wanted:])
-                chunk = chunk[:wanted]
-            parts.append(chunk)
-            wanted -= len(chunk)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-_Entry = Event | _SpeechRun
+_Entry = Event | bytes
+"""An event, or PCM."""
 
 
 @dataclass(slots=True)
 class _ResponseQueue:
+    """What waits of one response.
+
+    Args:
+        events: How many of the entries are no speech.
+        complete: No more speech comes.
+    """
+
     entries: deque[_Entry] = field(default_factory=deque)
+    events: int = 0
     speech_bytes: int = 0
     complete: bool = False
+
+    def take_speech(self, max_bytes: int) -> bytes:
+        """Remove at most so much of the speech that is next, up to the first event."""
+        entries = self.entries
+        parts: list[bytes] = []
+        room = max_bytes
+        while room > 0 and entries and isinstance(chunk := entries[0], bytes):
+            if len(chunk) > room:
+                entries[0] = chunk[room:]
+                chunk = chunk[:room]
+            else:
+                entries.popleft()
+            parts.append(chunk)
+            room -= len(chunk)
+        pcm = parts[0] if len(parts) == 1 else b"".join(parts)
+        self.speech_bytes -= len(pcm)
+        return pcm
 
 
 class OutputBuffer:
@@ -134,7 +134,9 @@ class OutputBuffer:
             OutputOverflow: Too many events or bytes wait.
         """
         if self._admit(event, always=always):
-            self._responses[response_id].entries.append(event)
+            queue = self._responses[response_id]
+            queue.entries.append(event)
+            queue.events += 1
 
     def put_speech(self, response_id: str, pcm: bytes) -> None:
         """Add speech of a response.
@@ -152,13 +154,7 @@ class OutputBuffer:
         # Never more than half is reserved, so that below it there is nothing to work out.
         if self.held_bytes + size > self._limits.held_bytes // 2:
             self._check_bytes(size, reserved=self._room_for_events())
-        entries = queue.entries
-        if entries and isinstance(entries[-1], _SpeechRun):
-            entries[-1].append(pcm)
-        else:
-            run = _SpeechRun()
-            run.append(pcm)
-            entries.append(run)
+        queue.entries.append(pcm)
         queue.speech_bytes += size
         self._speech_bytes += size
         self.held_bytes += size
@@ -182,7 +178,7 @@ class OutputBuffer:
         if self._control:
             return True
         return any(
-            q.entries and not isinstance(q.entries[0], _SpeechRun) for q in self._responses.values()
+            q.events and not isinstance(q.entries[0], bytes) for q in self._responses.values()
         )
 
     def has_speech(self) -> bool:
@@ -196,13 +192,14 @@ class OutputBuffer:
             return
         kept: deque[_Entry] = deque()
         for entry in queue.entries:
-            if isinstance(entry, _SpeechRun):
-                self.held_bytes -= entry.size
+            if isinstance(entry, bytes):
+                self.held_bytes -= len(entry)
             elif entry.delivery is Delivery.CLEARABLE:
                 self._release(entry)
             else:
                 kept.append(entry)
         queue.entries = kept
+        queue.events = len(kept)
         self._speech_bytes -= queue.speech_bytes
         queue.speech_bytes = 0
 
@@ -211,9 +208,7 @@ class OutputBuffer:
         queue = self._responses.pop(response_id, None)
         if queue is not None:
             for entry in queue.entries:
-                assert not isinstance(entry, _SpeechRun), (
-                    "a response is cleared before it is closed"
-                )
+                assert not isinstance(entry, bytes), "a response is cleared before it is closed"
                 self._control.append(entry)
 
     def take_event(self) -> Event | None:
@@ -223,8 +218,9 @@ class OutputBuffer:
             self._release(event)
             return event
         for queue in self._responses.values():
-            if queue.entries and not isinstance(head := queue.entries[0], _SpeechRun):
+            if queue.events and not isinstance(head := queue.entries[0], bytes):
                 queue.entries.popleft()
+                queue.events -= 1
                 self._release(head)
                 return head
         return None
@@ -235,18 +231,12 @@ class OutputBuffer:
         Less than ``min_samples`` is left where more may still be merged onto it.
         """
         for response_id, queue in self._responses.items():
-            if not queue.entries:
+            if not queue.entries or not isinstance(queue.entries[0], bytes):
                 continue
-            run = queue.entries[0]
-            if not isinstance(run, _SpeechRun):
+            grows = not queue.events and not queue.complete
+            if grows and queue.speech_bytes < min_samples * SAMPLE_BYTES:
                 continue
-            grows = len(queue.entries) == 1 and not queue.complete
-            if grows and run.size < min_samples * SAMPLE_BYTES:
-                continue
-            pcm = run.take(max_samples * SAMPLE_BYTES)
-            if not run.size:
-                queue.entries.popleft()
-            queue.speech_bytes -= len(pcm)
+            pcm = queue.take_speech(max_samples * SAMPLE_BYTES)
             self._speech_bytes -= len(pcm)
             self.held_bytes -= len(pcm)
             return Speech(response_id, pcm)
@@ -258,8 +248,8 @@ class OutputBuffer:
         events = len(self._control)
         for queue in self._responses.values():
             for entry in queue.entries:
-                if isinstance(entry, _SpeechRun):
-                    size += sum(len(chunk) for chunk in entry.chunks)
+                if isinstance(entry, bytes):
+                    size += len(entry)
                 else:
                     size += booked_bytes(entry)
                     events += 1

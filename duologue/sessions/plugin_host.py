@@ -6,31 +6,25 @@ items or events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from duologue.core.errors import PluginError
 from duologue.core.fence import INPUT_LANE, Lane
 from duologue.duplex_plugins.contract import (
     AdoptStage,
     AppendStage,
-    BeginResponse,
     CancelStage,
     DuplexPlugin,
-    EndResponse,
     FinishStage,
     PluginConfig,
+    PluginEffect,
     PluginInput,
-    SayAudio,
-    SayText,
     StartStage,
 )
 from duologue.sessions.streams import Owner, Stream, Streams
 
-PluginSpeech = BeginResponse | SayText | SayAudio | EndResponse
-"""The effects that concern the session; the others concern the engine."""
-
-
-_SPEECH = (SayAudio, SayText, EndResponse, BeginResponse)
+StageEffect = StartStage | AppendStage | FinishStage | CancelStage | AdoptStage
+"""The effects that concern the engine; the others concern the session."""
 
 
 class PluginHost:
@@ -42,35 +36,35 @@ class PluginHost:
         self._streams = streams
         self._state = plugin.open(config)
 
-    def step(self, item: PluginInput) -> Iterator[PluginSpeech]:
-        """Advance the plugin by one input.
+    def step(self, item: PluginInput) -> Sequence[PluginEffect]:
+        """Advance the plugin by one input. Its effects on stages are for ``perform``."""
+        return self._plugin.step(self._state, item)
+
+    def perform(self, effect: StageEffect) -> None:
+        """Do what the plugin wants of the engine.
 
         Raises:
             PluginError: It used a stage that it has not started, or a response that is over.
         """
-        for effect in self._plugin.step(self._state, item):
-            if isinstance(effect, _SPEECH):
-                yield effect
-                continue
-            match effect:
-                case StartStage():
-                    self._streams.open(
-                        Owner.PLUGIN,
-                        effect.key,
-                        effect.pipeline,
-                        lane=self._lane(effect.response_id),
-                        first=effect.first,
-                        more_input=effect.more_input,
-                        credit=effect.credit,
-                    )
-                case AppendStage(key=key, payload=payload):
-                    self._streams.append(self._stream(key), payload)
-                case FinishStage(key=key):
-                    self._streams.finish(self._stream(key))
-                case CancelStage(key=key):
-                    self._streams.cancel(Owner.PLUGIN, key)
-                case AdoptStage(key=key, response_id=response_id):
-                    self._streams.adopt(self._stream(key), self._lane(response_id))
+        match effect:
+            case StartStage():
+                self._streams.open(
+                    Owner.PLUGIN,
+                    effect.key,
+                    effect.pipeline,
+                    lane=self._lane(effect.response_id),
+                    first=effect.first,
+                    more_input=effect.more_input,
+                    credit=effect.credit,
+                )
+            case AppendStage(key=key, payload=payload):
+                self._streams.append(self._stream(key), payload)
+            case FinishStage(key=key):
+                self._streams.finish(self._stream(key))
+            case CancelStage(key=key):
+                self._streams.cancel(Owner.PLUGIN, key)
+            case AdoptStage(key=key, response_id=response_id):
+                self._streams.adopt(self._stream(key), self._lane(response_id))
 
     def _lane(self, response_id: str | None) -> Lane:
         if response_id is None:

@@ -158,7 +158,8 @@ class Session:
         if self._held_back or not self._backlog.empty:
             self._drain()
         self._woken = self.machine.has_output()
-        self._settle()
+        if not self._settling:
+            self._settle()
         return Batch(deliveries, self._woken)
 
     def close(self, reason: str) -> None:

@@ -82,6 +82,8 @@ class Speaking:
         self._new_id = new_id
         self._conversation_id = new_id("conv")
         self._responses: dict[str, Response] = {}
+        self.get = self._responses.get
+        """Returns a response that has not ended, by its id. Asked for each frame, so no method."""
         self.paced_until: float | None = None
         """When waiting speech may go out; ``None`` where none waits for playback."""
         self._merging = False
@@ -104,10 +106,6 @@ class Speaking:
             if not response.out_of_band:
                 return response
         return None
-
-    def get(self, response_id: str) -> Response | None:
-        """Return a response that has not ended."""
-        return self._responses.get(response_id)
 
     def all(self) -> list[Response]:
         """Return the responses that have not ended."""
@@ -209,7 +207,7 @@ class Speaking:
         self.paced_until = None
         room = max_bytes
         while room > 0:
-            event = self.buffer.take_event()
+            event = self.buffer.take_event() if self.buffer.held_events else None
             if event is None:
                 speech = self._take_speech(now)
                 if speech is None:

@@ -37,6 +37,7 @@ class InlineWorker:
         self._delivery_due = False
         self._loss = Loss(REPLICA_LOST, "the worker was told to stop")
         self._lost = False
+        self._abandoned = False
         self._worker: StageWorker = make_worker(spec, self._post)
         # A daemon, so that one that hangs does not keep the process from ending.
         threading.Thread(target=self._run, name=spec.name, daemon=True).start()
@@ -49,6 +50,7 @@ class InlineWorker:
 
     def kill(self) -> None:
         """Abandon the thread: it ends after its step, and nothing more is heard of it."""
+        self._abandoned = True
         self._worker.receive((Stop(),))
         self._loss = Loss(REPLICA_LOST, "the worker was abandoned")
         self._loop.call_soon(self._lose)
@@ -76,6 +78,8 @@ class InlineWorker:
 
     def _deliver(self) -> None:
         self._delivery_due = False
+        if self._abandoned:
+            self._reports.clear()
         while self._reports and not self._lost:
             report = self._reports.popleft()
             match report.messages:

@@ -12,18 +12,16 @@ from duologue.duplex_plugins.contract import (
     BeginResponse,
     CancelStage,
     Capabilities,
-    EndResponse,
     FinishStage,
     PluginConfig,
     PluginEffect,
-    SayAudio,
     SayText,
     StartStage,
     Tick,
 )
 from duologue.engines.payloads import TextDelta
 from duologue.sessions.effects import AppendInput, CancelRequest, FinishInput, SubmitRequest
-from duologue.sessions.plugin_host import PluginHost, PluginSpeech
+from duologue.sessions.plugin_host import PluginHost, StageEffect
 from duologue.sessions.streams import Owner, Streams
 from tests.fakes.plugin import FakePlugin
 
@@ -37,34 +35,28 @@ class Bench:
         self.streams.epochs.open(LANE)
         self.host = PluginHost(self.plugin, PluginConfig(), self.streams)
 
-    def step(self, *effects: PluginEffect) -> list[PluginSpeech]:
-        self.plugin.then(*effects)
-        return list(self.host.step(Tick(1)))
+    def perform(self, *effects: StageEffect) -> None:
+        for effect in effects:
+            self.host.perform(effect)
 
 
-def test_the_plugin_gets_its_own_state_and_the_input() -> None:
+def test_the_plugin_gets_its_own_state_and_the_input_and_answers_in_order() -> None:
     bench = Bench()
-    bench.step()
+    effects: list[PluginEffect] = [SayText("r1", "a"), CancelStage("tts"), BeginResponse()]
+    bench.plugin.then(*effects)
+    assert list(bench.host.step(Tick(1))) == effects
     assert bench.plugin.seen == [Tick(1)]
     assert bench.host.capabilities == Capabilities()
-
-
-def test_what_it_says_is_for_the_session_to_act_on_in_order() -> None:
-    said = [SayText("r1", "a"), SayAudio("r1", b""), EndResponse("r1"), BeginResponse()]
-    assert Bench().step(*said) == said
 
 
 def test_stages_are_started_fed_finished_and_cancelled() -> None:
     bench = Bench()
     first = TextDelta("hello")
-    assert (
-        bench.step(
-            StartStage(key="tts", pipeline="tts", response_id="r1", more_input=True, credit=9),
-            AppendStage("tts", first),
-            FinishStage("tts"),
-            CancelStage("tts"),
-        )
-        == []
+    bench.perform(
+        StartStage(key="tts", pipeline="tts", response_id="r1", more_input=True, credit=9),
+        AppendStage("tts", first),
+        FinishStage("tts"),
+        CancelStage("tts"),
     )
     submitted, *rest = bench.streams.take_effects()
     assert isinstance(submitted, SubmitRequest)
@@ -75,17 +67,17 @@ def test_stages_are_started_fed_finished_and_cancelled() -> None:
 
 def test_work_without_a_response_is_work_of_the_input_lane_until_it_is_adopted() -> None:
     bench = Bench()
-    bench.step(StartStage(key="spec", pipeline="llm", first=TextDelta("x")))
+    bench.perform(StartStage(key="spec", pipeline="llm", first=TextDelta("x")))
     stream = bench.streams.find(Owner.PLUGIN, "spec")
     assert stream is not None
     assert stream.lane == INPUT_LANE
-    bench.step(AdoptStage("spec", "r1"))
+    bench.perform(AdoptStage("spec", "r1"))
     assert stream.lane == LANE
 
 
 def test_cancelling_what_does_not_run_is_nothing() -> None:
     bench = Bench()
-    bench.step(CancelStage("tts"))
+    bench.perform(CancelStage("tts"))
     assert bench.streams.take_effects() == ()
 
 
@@ -94,9 +86,9 @@ def test_cancelling_what_does_not_run_is_nothing() -> None:
     [AppendStage("tts", TextDelta("x")), FinishStage("tts"), AdoptStage("tts", "r1")],
     ids=lambda effect: type(effect).__name__,
 )
-def test_using_a_stage_that_was_not_started_breaks_the_contract(effect: PluginEffect) -> None:
+def test_using_a_stage_that_was_not_started_breaks_the_contract(effect: StageEffect) -> None:
     with pytest.raises(PluginError, match="stage 'tts', which it has not started"):
-        Bench().step(effect)
+        Bench().perform(effect)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +96,8 @@ def test_using_a_stage_that_was_not_started_breaks_the_contract(effect: PluginEf
     [StartStage(key="new", pipeline="tts", response_id="r0"), AdoptStage("tts", "r0")],
     ids=lambda effect: type(effect).__name__,
 )
-def test_working_for_a_response_that_is_over_breaks_the_contract(effect: PluginEffect) -> None:
+def test_working_for_a_response_that_is_over_breaks_the_contract(effect: StageEffect) -> None:
     bench = Bench()
-    bench.step(StartStage(key="tts", pipeline="tts"))
+    bench.perform(StartStage(key="tts", pipeline="tts"))
     with pytest.raises(PluginError, match="response 'r0', which is over"):
-        bench.step(effect)
+        bench.perform(effect)
