@@ -50,13 +50,17 @@ setup: $(STAMPS)/dev ## Create .venv with everything that tests and checks need
 	@echo "$(VENV) is ready"
 
 .PHONY: test
-test: $(STAMPS)/dev browser-if-possible ## Run the tests (without the full models)
-	@if [ -n "$$($(FIND_CHROMIUM))" ]; then \
-		$(BIN)/python -m pytest $(ARGS); \
-	else \
+test: $(STAMPS)/dev browser-if-possible node-if-possible ## Run the tests (without the full models)
+	@without='not models'; \
+	if [ -z "$$($(FIND_CHROMIUM))" ]; then \
 		echo "No Chromium here, so the browser tests are left out: install it and run again."; \
-		$(BIN)/python -m pytest -m 'not models and not browser' $(ARGS); \
-	fi
+		without="$$without and not browser"; \
+	fi; \
+	if [ ! -e $(NODE_PACKAGES) ]; then \
+		echo "No packages for Node here, so its clients are left out: see 'make node'."; \
+		without="$$without and not node"; \
+	fi; \
+	$(BIN)/python -m pytest -m "$$without" $(ARGS)
 
 .PHONY: check
 check: $(STAMPS)/dev ## Lint, types, layers
@@ -111,6 +115,25 @@ browser: ## Install Chromium and Node for the browser tests (Debian or Ubuntu, a
 .PHONY: browser-if-possible
 browser-if-possible:
 	@$(MAKE) browser || true
+
+# --- clients in JavaScript -------------------------------------------------------------------------
+
+NODE_FOLDER := tests/conformance/node
+NODE_PACKAGES := $(NODE_FOLDER)/node_modules/.package-lock.json
+
+.PHONY: node
+node: $(NODE_PACKAGES) ## Install the JavaScript clients for the conformance tests (needs Node and npm)
+
+$(NODE_PACKAGES): $(NODE_FOLDER)/package.json $(NODE_FOLDER)/package-lock.json
+	@command -v npm >/dev/null || { \
+		echo "No npm here. Install Node 20 or newer with npm: https://nodejs.org" >&2; exit 1; }
+	@echo "== installing the clients in JavaScript (about 30 MB)"
+	npm ci --prefix $(NODE_FOLDER) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: node-if-possible
+node-if-possible:
+	@$(MAKE) node || true
 
 # --- the environment -----------------------------------------------------------------------------
 

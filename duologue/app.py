@@ -6,6 +6,8 @@ Nothing else looks anything up globally; every part gets what it needs from here
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -37,6 +39,7 @@ from duologue.gateway.http.models import ModelRoutes
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.settings import GatewaySettings
+from duologue.gateway.tls import Certificate, choose_certificate, server_context
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.protocol.errors import ErrorCode
@@ -52,6 +55,22 @@ KEEP_ALIVE_S = 75.0
 
 
 @dataclass(frozen=True, slots=True)
+class Tls:
+    """What the server shows to clients of https:// and wss://."""
+
+    certificate: Certificate
+    context: ssl.SSLContext
+
+    def reload(self) -> None:
+        """Read the certificate again; for one that was renewed.
+
+        Raises:
+            ConfigError: It cannot be used; the earlier one stays.
+        """
+        self.certificate.load_into(self.context)
+
+
+@dataclass(frozen=True, slots=True)
 class App:
     """A server that runs.
 
@@ -60,6 +79,7 @@ class App:
     """
 
     url: str
+    tls: Tls | None
     engine: Engine
     sessions: SessionManager
     metrics: Metrics
@@ -112,6 +132,7 @@ async def running_app(
         ),
     )
     gateway = settings.gateway
+    tls = _tls(settings, clock.wall_time())
     access = Access(gateway, clock, metrics)
     admission = Admission(sessions, lambda: _workers(engine))
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
@@ -149,11 +170,11 @@ async def running_app(
         undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
         undo.callback(lag.stop)
         await runner.setup()
-        await _listen(runner, gateway)
+        await _listen(runner, gateway, tls)
         lag.start()
         await engine.start(progress)
         admission.open()
-        yield App(_url(gateway.host, runner), engine, sessions, metrics)
+        yield App(_url(gateway.host, runner, tls), tls, engine, sessions, metrics)
         await _drain(sessions, gateway.drain_timeout_s, stop_now or asyncio.Event())
 
 
@@ -180,9 +201,23 @@ def _with_weights(pipeline: Pipeline, store: Store) -> Pipeline:
     return msgspec.structs.replace(pipeline, stages=stages)
 
 
-async def _listen(runner: web.AppRunner, gateway: GatewaySettings) -> None:
+def _tls(settings: Settings, wall_time: float) -> Tls | None:
+    gateway = settings.gateway
+    certificate = choose_certificate(
+        gateway.tls,
+        settings.artifacts.cache_dir / "tls",
+        (socket.gethostname(), gateway.host),
+        wall_time,
+    )
+    return None if certificate is None else Tls(certificate, server_context(certificate))
+
+
+async def _listen(runner: web.AppRunner, gateway: GatewaySettings, tls: Tls | None) -> None:
+    context = None if tls is None else tls.context
     try:
-        await web.TCPSite(runner, gateway.host, gateway.port, backlog=1024).start()
+        await web.TCPSite(
+            runner, gateway.host, gateway.port, backlog=1024, ssl_context=context
+        ).start()
     except OSError as exc:
         raise ConfigError(
             f"cannot listen on {gateway.host}:{gateway.port}: {exc.strerror}. Choose another "
@@ -234,7 +269,7 @@ def _workers(engine: Engine) -> Workers:
     )
 
 
-def _url(host: str, runner: web.AppRunner) -> str:
+def _url(host: str, runner: web.AppRunner, tls: Tls | None) -> str:
     port = runner.addresses[0][1]
     shown = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::1", "::") else host
-    return f"http://{shown}:{port}"
+    return f"{'http' if tls is None else 'https'}://{shown}:{port}"

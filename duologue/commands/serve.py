@@ -13,9 +13,11 @@ import signal
 import sys
 from typing import Any
 
-from duologue.app import running_app
+from duologue.app import Tls, running_app
 from duologue.commands.event_loop import run_async
 from duologue.config import add_options, load_from_args
+from duologue.core.errors import ConfigError
+from duologue.gateway.tls import Certificate
 from duologue.settings import Settings
 from duologue.telemetry import configure_logging
 
@@ -26,6 +28,12 @@ GC_THRESHOLDS = (10_000, 20, 100)
 def register(subparsers: Any) -> None:
     """Add ``serve`` to the commands."""
     parser = subparsers.add_parser("serve", help="run the server and its web page")
+    parser.add_argument(
+        "--tls",
+        choices=("dev",),
+        help="serve https:// and wss:// with a certificate made for development; for a real one: "
+        "--gateway.tls.certificate and --gateway.tls.key",
+    )
     add_options(parser, Settings)
 
 
@@ -36,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
         ConfigError: The settings cannot be used.
         EngineError: A model cannot be started.
     """
+    if args.tls == "dev":
+        setattr(args, "gateway.tls.dev", "true")
     settings = load_from_args(Settings, args, os.environ).settings
     telemetry = settings.telemetry
     configure_logging(
@@ -66,10 +76,33 @@ async def _serve(settings: Settings) -> int:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
+        if app.tls is not None:
+            loop.add_signal_handler(signal.SIGHUP, _reload, app.tls)
+            if app.tls.certificate.is_development:
+                _say(_how_to_trust(app.tls.certificate))
         _say(f"ready: {app.url}  (Ctrl-C stops)")
         await stop.wait()
         _say("stopping: calls may finish; Ctrl-C again ends them now")
     return 0
+
+
+def _reload(tls: Tls) -> None:
+    try:
+        tls.reload()
+    except ConfigError as exc:
+        _say(f"the certificate stays as it was: {exc.message}")
+    else:
+        _say(f"the certificate was read again: {tls.certificate.fingerprint()}")
+
+
+def _how_to_trust(certificate: Certificate) -> str:
+    return (
+        f"this certificate is for development, and nobody trusts it yet: {certificate.path}\n"
+        f"  SHA-256 {certificate.fingerprint()}\n"
+        f"  Node: NODE_EXTRA_CA_CERTS={certificate.path}   "
+        f"Python, curl: SSL_CERT_FILE={certificate.path}\n"
+        "  Browsers: open the address, compare the fingerprint, and accept it"
+    )
 
 
 def _say(line: str) -> None:

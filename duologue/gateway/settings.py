@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, SecretStr, model_validator
@@ -31,15 +32,40 @@ class ApiKeySettings(Section):
     """After this moment it opens nothing, as ``2027-01-31T00:00:00Z``."""
 
 
+class TlsSettings(Section):
+    """The certificate, for https:// and wss://; without one the server speaks http:// and ws://."""
+
+    dev: bool = False
+    """Make a certificate for development and use it; ``duologue serve --tls dev`` is the same.
+    Clients must be told to trust it."""
+
+    certificate: Path | None = None
+    """PEM file with the certificate and those that lead up to its authority. SIGHUP reads it
+    again."""
+
+    key: Path | None = None
+    """PEM file with its private key, without a password."""
+
+    @model_validator(mode="after")
+    def _is_one_thing(self) -> Self:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("certificate and key belong together; give both")
+        if self.dev and self.certificate is not None:
+            raise ValueError("dev makes a certificate: leave it out, or certificate and key")
+        return self
+
+
 class GatewaySettings(Section):
     """The server's edge."""
 
     host: str = "127.0.0.1"
     """Listen on this address; 0.0.0.0 for all of them. Browsers give a microphone only to
-    localhost or HTTPS pages."""
+    localhost or HTTPS pages, see tls."""
 
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     """0 takes any free port; the one taken is in the line that says ready."""
+
+    tls: TlsSettings = TlsSettings()
 
     api_keys: tuple[SecretStr, ...] = ()
     """Keys that clients must present one of; empty: everybody may come in."""

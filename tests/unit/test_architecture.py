@@ -44,6 +44,7 @@ BROAD_EXCEPTS = {
 SERVER_ONLY = (
     "aiohttp",
     "av",
+    "cryptography",
     "prometheus_client",
     "pydantic",
     "pydantic_settings",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -35,6 +36,28 @@ def test_a_server_says_where_it_is_and_ends_when_it_is_asked_to(
                 process.send_signal(number)
         assert process.wait() == 0
     assert said[-1].startswith("stopping")
+
+
+@pytest.mark.timeout(60)  # a whole server in a process of its own
+def test_a_server_with_a_development_certificate_says_how_to_trust_it(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG)
+    command = [sys.executable, "-m", "duologue", "serve", "--tls", "dev", "--config", str(config)]
+    environment = {**os.environ, "DUOLOGUE_CACHE": str(tmp_path)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith("ready: https://localhost:"):
+                process.send_signal(signal.SIGHUP)
+            elif line.startswith("the certificate was read again"):
+                (tmp_path / "tls/dev.key").unlink()
+                process.send_signal(signal.SIGHUP)
+            elif line.startswith("the certificate stays"):
+                process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0
+    assert f"NODE_EXTRA_CA_CERTS={tmp_path / 'tls/dev.pem'}" in "".join(said)
 
 
 def test_settings_that_cannot_be_used_are_refused_before_anything_starts(
