@@ -85,7 +85,12 @@ def tree(path: Path) -> ast.Module:
 def written_files(*suffixes: str) -> list[Path]:
     """Every file of ours with one of these endings."""
     folders = [ROOT / folder for folder in ("duologue", "tests", "bench", "examples", "docs")]
-    found = [path for folder in folders for path in folder.rglob("*") if path.suffix in suffixes]
+    found = [
+        path
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.suffix in suffixes and "node_modules" not in path.parts
+    ]
     return sorted([*found, *(path for path in ROOT.glob("*.md") if ".md" in suffixes)])
 
 
