@@ -67,14 +67,14 @@ _FORMATS: Mapping[type[AudioFormat], FlatFormat | Literal["pcm_f32le"]] = {
 
 
 class BetaServerVad(msgspec.Struct, frozen=True, kw_only=True, tag="server_vad"):
-    """Turn detection by silence. The idle time-out shows only where a client has set one."""
+    """Turn detection by silence; what an old client may not know is left out where it can be."""
 
     threshold: float
     prefix_padding_ms: int
     silence_duration_ms: int
     idle_timeout_ms: int | UnsetType
-    create_response: bool
-    interrupt_response: bool
+    create_response: bool | UnsetType
+    interrupt_response: bool | UnsetType
 
 
 BetaTurnDetection: TypeAlias = BetaServerVad | SemanticVad
@@ -158,7 +158,7 @@ def beta_session(session: AnySession) -> BetaSession | BetaTranscriptionSession:
             input_audio_format=_FORMATS[type(inp.format)],
             input_audio_transcription=inp.transcription,
             input_audio_noise_reduction=inp.noise_reduction,
-            turn_detection=_turn_detection(inp.turn_detection),
+            turn_detection=_turn_detection(inp.turn_detection, answers=False),
         )
     out = session.audio.output
     return BetaSession(
@@ -173,7 +173,7 @@ def beta_session(session: AnySession) -> BetaSession | BetaTranscriptionSession:
         output_audio_format=_FORMATS[type(out.format)],
         input_audio_transcription=inp.transcription,
         input_audio_noise_reduction=inp.noise_reduction,
-        turn_detection=_turn_detection(inp.turn_detection),
+        turn_detection=_turn_detection(inp.turn_detection, answers=True),
         tools=session.tools,
         tool_choice=session.tool_choice,
         temperature=session.temperature,
@@ -223,7 +223,7 @@ def _part(part: ContentPart) -> BetaPart:
             return part
 
 
-def _turn_detection(detection: TurnDetection | None) -> BetaTurnDetection | None:
+def _turn_detection(detection: TurnDetection | None, *, answers: bool) -> BetaTurnDetection | None:
     if not isinstance(detection, ServerVad):
         return detection
     idle = detection.idle_timeout_ms
@@ -232,8 +232,8 @@ def _turn_detection(detection: TurnDetection | None) -> BetaTurnDetection | None
         prefix_padding_ms=detection.prefix_padding_ms,
         silence_duration_ms=detection.silence_duration_ms,
         idle_timeout_ms=UNSET if idle is None else idle,
-        create_response=detection.create_response,
-        interrupt_response=detection.interrupt_response,
+        create_response=detection.create_response if answers else UNSET,
+        interrupt_response=detection.interrupt_response if answers else UNSET,
     )
 
 

@@ -11,8 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from openai import AsyncOpenAI
+from openai.resources.beta.realtime.realtime import (
+    AsyncRealtimeConnection as AsyncBetaConnection,
+)
 from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
+from tests.conformance.sdk_schema import BETA, GA, SdkSchema
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
 
 CHUNK_MS = 100
@@ -67,10 +71,13 @@ class Record:
 
 
 class OfficialCaller:
-    """One call."""
+    """One call. Every event that comes is held against the SDK's own classes."""
 
-    def __init__(self, connection: AsyncRealtimeConnection) -> None:
-        self.connection = connection
+    def __init__(
+        self, connection: AsyncRealtimeConnection | AsyncBetaConnection, schema: SdkSchema
+    ) -> None:
+        self.connection: Any = connection
+        self.schema = schema
         self.record = Record()
         self._news = asyncio.Event()
         self._heard = 0
@@ -80,13 +87,14 @@ class OfficialCaller:
         """Take everything until the server ends the call."""
         while True:
             raw = await self.connection.recv_bytes()
+            self.schema.check(raw)
             self.record.lines.append(Line("came", json.loads(raw), raw))
             self._news.set()
 
     async def send(self, **event: Any) -> None:
         """Send any event as the SDK writes it."""
         self.record.lines.append(Line("sent", event, b""))
-        await self.connection.send(event)  # type: ignore[arg-type]
+        await self.connection.send(event)
 
     async def hear(self, *types: str) -> Event:
         """Wait for the next event of these types, behind the one that was heard last."""
@@ -122,15 +130,46 @@ class OfficialCaller:
 
 @asynccontextmanager
 async def official_call(
-    http_url: str, api_key: str, model: str = "gpt-realtime"
+    http_url: str,
+    api_key: str,
+    model: str = "gpt-realtime",
+    *,
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, object] | None = None,
 ) -> AsyncIterator[OfficialCaller]:
-    """Hold a call with ``client.realtime``, of which only the base URL is not OpenAI's."""
+    """Hold a call with ``client.realtime``, of which only the base URL is not OpenAI's.
+
+    Args:
+        headers: More of them; one may ask for the beta dialect.
+    """
+    schema = BETA if "OpenAI-Beta" in (headers or {}) else GA
     async with (
         AsyncOpenAI(api_key=api_key, base_url=http_url) as client,
-        client.realtime.connect(model=model) as connection,
-        asyncio.TaskGroup() as group,
+        client.realtime.connect(
+            model=model, extra_headers=dict(headers or {}), extra_query=dict(query or {})
+        ) as connection,
+        _read(OfficialCaller(connection, schema)) as caller,
     ):
-        caller = OfficialCaller(connection)
+        yield caller
+
+
+@asynccontextmanager
+async def beta_call(
+    http_url: str, api_key: str, model: str = "gpt-4o-realtime-preview"
+) -> AsyncIterator[OfficialCaller]:
+    """Hold a call with ``client.beta.realtime``; its base URL would always be wss."""
+    ws_url = http_url.replace("http:", "ws:")
+    async with (
+        AsyncOpenAI(api_key=api_key, base_url=http_url, websocket_base_url=ws_url) as client,
+        client.beta.realtime.connect(model=model) as connection,
+        _read(OfficialCaller(connection, BETA)) as caller,
+    ):
+        yield caller
+
+
+@asynccontextmanager
+async def _read(caller: OfficialCaller) -> AsyncIterator[OfficialCaller]:
+    async with asyncio.TaskGroup() as group:
         reading = group.create_task(caller.read(), name="official-caller")
         yield caller
         reading.cancel()
