@@ -31,6 +31,7 @@ from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
 from duologue.gateway.catalogue import Catalogue, served_models
 from duologue.gateway.engine_client import EngineClient
+from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.faults import server_logger
@@ -151,6 +152,7 @@ async def running_app(
         *StatusRoutes(sessions, admission, metrics).routes(),
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
         *ClientSecretRoutes(sessions, access, gateway.http).routes(),
+        *BetaSecretRoutes(sessions, access, gateway.http).routes(),
     ]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(

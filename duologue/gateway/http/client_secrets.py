@@ -5,8 +5,8 @@ This module must not know how a secret is made or checked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -17,7 +17,7 @@ from duologue.gateway.errors import json_answer
 from duologue.gateway.http.body import read_body
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.http.settings import HttpSettings
-from duologue.protocol.commands import UpdateSession
+from duologue.protocol.commands import Command, UpdateSession
 from duologue.protocol.config_checks import check_range
 from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.json_codec import decode_command
@@ -33,10 +33,18 @@ LIFETIME_S = 600
 
 _LIFETIME_RANGE_S = (10, 7200)
 
+T = TypeVar("T")
 
-class _ExpiresAfter(msgspec.Struct, frozen=True):
+
+class ExpiresAfter(msgspec.Struct, frozen=True):
+    """How long a secret is to last."""
+
     anchor: Literal["created_at"] = "created_at"
     seconds: int = LIFETIME_S
+
+    def checked(self, param: str) -> int:
+        """Return the seconds, if they lie within the limits."""
+        return check_range(self.seconds, _LIFETIME_RANGE_S, param, "s")
 
 
 class _Model(msgspec.Struct, frozen=True):
@@ -45,7 +53,7 @@ class _Model(msgspec.Struct, frozen=True):
 
 class _Request(msgspec.Struct, frozen=True):
     session: _Model | None = None
-    expires_after: _ExpiresAfter | None = None
+    expires_after: ExpiresAfter | None = None
 
 
 class _Settings(msgspec.Struct, frozen=True):
@@ -65,7 +73,6 @@ class ClientSecretPage(msgspec.Struct, frozen=True):
     session: AnySession
 
 
-_REQUEST = msgspec.json.Decoder(_Request)
 _SETTINGS = msgspec.json.Decoder(_Settings)
 
 
@@ -112,27 +119,35 @@ def read_request(body: bytes) -> tuple[BoundSession, int]:
         ClientError: The body is malformed; ``param`` names the field, in ``session`` as in a
             ``session.update``.
     """
-    if len(body) > MAX_BODY_BYTES:
-        raise over_limit("the body", len(body), MAX_BODY_BYTES, "session", "bytes")
-    body = body.strip() or b"{}"
-    if not body.startswith(b"{"):
-        raise refused("the body is no JSON object", None, ErrorCode.INVALID_JSON)
-    try:
-        asked = _REQUEST.decode(body)
-    except (msgspec.MsgspecError, RecursionError) as exc:
-        raise refusal(exc, body) from None
-    refuse_duplicate_keys(body)
-    lifetime_s = (asked.expires_after or _ExpiresAfter()).seconds
-    check_range(lifetime_s, _LIFETIME_RANGE_S, "expires_after.seconds", "s")
+    text, asked = checked_object(body, _Request)
+    lifetime_s = (asked.expires_after or ExpiresAfter()).checked("expires_after.seconds")
     if asked.session is None:
         return BoundSession(), lifetime_s
-    return BoundSession(
-        asked.session.model, _patch(bytes(_SETTINGS.decode(body).session))
-    ), lifetime_s
+    session = bytes(_SETTINGS.decode(text).session)
+    return BoundSession(asked.session.model, read_patch(session, decode_command)), lifetime_s
 
 
-def _patch(session: bytes) -> SessionPatch:
-    """Read the settings exactly as a ``session.update`` would."""
-    command = decode_command(b'{"type":"session.update","session":' + session + b"}")
+def checked_object(body: bytes, kind: type[T]) -> tuple[bytes, T]:
+    """Return a body's JSON, which may be left out, and what it says.
+
+    Raises:
+        ClientError: It is malformed; ``param`` names the field.
+    """
+    if len(body) > MAX_BODY_BYTES:
+        raise over_limit("the body", len(body), MAX_BODY_BYTES, "session", "bytes")
+    text = body.strip() or b"{}"
+    if not text.startswith(b"{"):
+        raise refused("the body is no JSON object", None, ErrorCode.INVALID_JSON)
+    try:
+        asked = msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as exc:
+        raise refusal(exc, text) from None
+    refuse_duplicate_keys(text)
+    return text, asked
+
+
+def read_patch(session: bytes, decode: Callable[[bytes], Command]) -> SessionPatch:
+    """Read the settings exactly as a ``session.update`` of a dialect would."""
+    command = decode(b'{"type":"session.update","session":' + session + b"}")
     assert isinstance(command, UpdateSession)
     return command.session

@@ -18,6 +18,7 @@ from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
 from duologue.gateway.catalogue import Catalogue, served_models
+from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.faults import server_logger
@@ -91,6 +92,7 @@ async def small_server(
         *StatusRoutes(manager, admission, metrics).routes(),
         *ModelRoutes(catalogue, STARTED_AT).routes(),
         *ClientSecretRoutes(manager, access, settings.http).routes(),
+        *BetaSecretRoutes(manager, access, settings.http).routes(),
     ]
     door = FrontDoor(access, admission, settings.http)
     server = SmallServer(
