@@ -124,6 +124,7 @@ class ItemView:
         interrupted: The person cut it off.
         call: The function call that this item is; its text is empty.
         call_id: Of a tool's output: the call that it answers.
+        silence: Nobody spoke for the idle time-out: an answer to it speaks up.
         images: Pictures in it, as ``data:image/`` URLs; only where the model sees.
     """
 
@@ -133,6 +134,7 @@ class ItemView:
     interrupted: bool = False
     call: ToolCall | None = None
     call_id: str = ""
+    silence: bool = False
     images: tuple[str, ...] = ()
 
 

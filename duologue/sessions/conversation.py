@@ -134,6 +134,13 @@ class Conversation:
         self._history.add(item)
         yield from self._announce(item)
 
+    def commit_silence(self, item_id: str) -> Iterator[Event]:
+        """Add an empty turn of the person: nobody spoke for too long."""
+        yield from self.commit_speech(item_id)
+        self._history.set_user_transcript(item_id, "")
+        self._history.get(item_id).silence = True
+        self._history.touch()
+
     def _announce(self, item: Item) -> Iterator[Event]:
         previous = self._history.previous_id(item.id)
         yield ItemAdded(previous_item_id=previous, item=item)

@@ -59,6 +59,12 @@ class Dialogue:
         self.muted = False
         """Nobody wants answers: the plugin is told nothing."""
 
+        self.held_until = float("-inf")
+        """Before that, no answer begins that only a detector has asked for."""
+
+        self.answered_at: float | None = None
+        """When the last answer of the conversation had ended; ``None``: something came after it."""
+
         self._answer_pending = False
         self._told = 0
         self._host = host
@@ -136,6 +142,17 @@ class Dialogue:
         """The person has finished: answer, now or when the current answer is over."""
         self._answer_pending = not (self.muted or self._host.capabilities.decides_turns)
 
+    def release(self, *, wanted: bool) -> None:
+        """Hold no answer back any more: begin what was held back, or forget it."""
+        if self.held_until > float("-inf"):
+            self._answer_pending = self._answer_pending and wanted
+            self.held_until = float("-inf")
+
+    def due_at(self) -> float | None:
+        """When an answer that is held back is due; ``None`` where none is."""
+        held = self._answer_pending and self.held_until > float("-inf")
+        return self.held_until if held else None
+
     def mute(self, now: float) -> None:
         """Answer nobody from now on: the session is for transcription alone."""
         for response in self._speaking.all():
@@ -195,14 +212,16 @@ class Dialogue:
         """Grant credit for what was sent, close lanes of what has ended, begin what is due."""
         speaking = self._speaking
         if speaking.unsettled and (self._streams.running or not speaking.settle_unasked()):
-            self._settle_responses()
+            self._settle_responses(now)
         if self._history.changes != self._told:
             self.tell_conversation(now)
-        if self._answer_pending and self._speaking.active is None:
-            self._answer_pending = False
-            self.request(self.own_config, now)
+        if self._answer_pending and now >= self.held_until:
+            self.held_until = float("-inf")
+            if self._speaking.active is None:
+                self._answer_pending = False
+                self.request(self.own_config, now)
 
-    def _settle_responses(self) -> None:
+    def _settle_responses(self, now: float) -> None:
         sent, ended = self._speaking.settle()
         for response_id, samples in sent.items():
             response = self._speaking.get(response_id)
@@ -214,6 +233,8 @@ class Dialogue:
         for response in ended:
             self._streams.close_lane(response.lane)
             self._history.touch()
+            if not response.out_of_band:
+                self.answered_at = now
 
     def _begin(
         self, config: ResponseConfig, view: tuple[ItemView, ...], now: float

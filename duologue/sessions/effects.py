@@ -55,6 +55,17 @@ class RefenceRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportFailure:
+    """Let people know that a part of what hears the person has failed.
+
+    Clients are not told: their call goes on, and they can do nothing about it.
+    """
+
+    part: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndSession:
     """The session is over; ``reason`` is an error code or ``closed``."""
 
@@ -68,5 +79,6 @@ Effect = (
     | CancelRequest
     | GrantCredit
     | RefenceRequest
+    | ReportFailure
     | EndSession
 )

@@ -132,6 +132,11 @@ class UserFloor:
         """Samples of speech in the current turn, without its pauses."""
         return self._voiced
 
+    @property
+    def onset_sample(self) -> int:
+        """Where the newest speech began, without the padding before it."""
+        return self._start_sample
+
     def on_window(self, probability: float, end_sample: int) -> Sequence[FloorEvent]:
         """Take the detector's next window."""
         length = min(end_sample - self._last_end, self._max_window)

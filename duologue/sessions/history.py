@@ -89,6 +89,7 @@ class Entry:
 
     Args:
         lost: Why nobody knows what the person said in it.
+        silence: Nobody spoke in it: the idle time-out made it.
         size_bytes: What the client put into it, as it was added.
     """
 
@@ -96,6 +97,7 @@ class Entry:
     spoken: Spoken | None = None
     interrupted: bool = False
     lost: str = ""
+    silence: bool = False
     size_bytes: int = 0
 
 
@@ -257,7 +259,13 @@ def view_of(entry: Entry) -> ItemView | None:
         text = _message_text(item)
     if item.role == "assistant" and not text:
         return None
-    return ItemView(id=item.id, role=item.role, text=text, interrupted=entry.interrupted)
+    return ItemView(
+        id=item.id,
+        role=item.role,
+        text=text,
+        interrupted=entry.interrupted,
+        silence=entry.silence,
+    )
 
 
 def check_can_be_read(item: Item, param: str) -> None:

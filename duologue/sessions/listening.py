@@ -14,6 +14,7 @@ from duologue.core.audio import AudioFrame, ms_to_samples, samples_to_ms
 from duologue.core.errors import ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.engines.payloads import AudioChunk, EndOfTurn, Transcript, VoiceActivity
+from duologue.protocol.errors import ErrorCode
 from duologue.protocol.limits import MIN_COMMIT_MS
 from duologue.protocol.session_config import SemanticVad, ServerVad, SessionConfig
 from duologue.sessions.floor import FloorEvent, FloorPolicy, FloorState, UserFloor
@@ -103,6 +104,7 @@ class Listening:
         self._judged_until = 0
         self._behind_since: float | None = None
         self._taken_until = 0
+        self._reported = False
         self._kept_silence = 0
         self._detector_lag = ms_to_samples(DETECTOR_LAG_MS, rate_hz)
         self._transcriber = Transcriber(streams, settings.asr or "", rate_hz, settings.partial_ms)
@@ -125,12 +127,13 @@ class Listening:
         self._transcribing = self._settings.asr is not None and (
             self._transcribe_always or config.transcription is not None
         )
-        was_detecting, self._detecting = self._detecting, detection is not None
+        was_detecting = self._detecting
+        self._detecting = detection is not None and self._settings.vad is not None
         if detection is not None:
             policy = self._floor_policy(detection)
             self.floor.set_policy(policy)
             self._kept_silence = ms_to_samples(policy.prefix_ms + KEPT_SILENCE_MS, self._rate_hz)
-        elif was_detecting:
+        if was_detecting and not self._detecting:
             self._streams.cancel(Owner.DETECTOR, "")
             self.abandon()
 
@@ -161,12 +164,13 @@ class Listening:
             self._behind_since = now
         elif now >= self._behind_since + self._settings.detector_timeout_s:
             self._streams.cancel(Owner.DETECTOR, "")
-            self.detector_failed()
+            self.detector_failed(ErrorCode.STAGE_TIMEOUT)
 
     def on_activity(self, activity: VoiceActivity) -> Sequence[FloorEvent]:
         """Take a detector window."""
         self._judged_until = activity.end_sample
         self._behind_since = None
+        self._reported = False
         return self.floor.on_window(activity.probability, activity.end_sample)
 
     def on_end_of_turn(self, judged: EndOfTurn) -> Sequence[FloorEvent]:
@@ -251,6 +255,18 @@ class Listening:
         self.floor.abandon(self.audio.next_sample)
         return self.commit(self.audio.next_sample)
 
+    def take_silence(self, length_ms: int) -> tuple[str, tuple[int, int]]:
+        """Close an empty turn: nobody has spoken for ``length_ms``.
+
+        Returns:
+            The id that its item is to have, and from where to where it goes, in milliseconds.
+        """
+        end = self.audio.next_sample
+        # Padding of the next turn, but no turn itself.
+        self._taken_until = end
+        end_ms = samples_to_ms(end, self._rate_hz)
+        return self._new_id("item"), (max(0, end_ms - length_ms), end_ms)
+
     def abandon(self) -> None:
         """The current turn is none: a cough, or the client cleared the buffer."""
         if self.turn is not None:
@@ -266,11 +282,13 @@ class Listening:
         self.audio.end_utterance()
         self.audio.drop_before(self.audio.next_sample)
 
-    def recogniser_ended(self, item_id: str) -> bool:
+    def recogniser_ended(self, item_id: str, code: str) -> bool:
         """A recogniser stream ended early; tells whether a committed turn stays without text.
 
         The turn that is going on is given to another recogniser, once.
         """
+        if item_id in self._transcriber:
+            self._streams.report(Owner.TRANSCRIBER, code or ErrorCode.STAGE_FAILED)
         if self._transcriber.failed(item_id):
             return True
         turn = self.turn
@@ -283,8 +301,12 @@ class Listening:
         """Wait no longer for the transcript of a committed turn."""
         self._transcriber.drop(item_id)
 
-    def detector_failed(self) -> None:
+    def detector_failed(self, code: str) -> None:
         """The detector's stream ended early: try another one after a while."""
+        if not self._reported:
+            # Once for each that ever said anything, not each time that another one is tried.
+            self._reported = True
+            self._streams.report(Owner.DETECTOR, code or ErrorCode.STAGE_FAILED)
         self._judged_until = self.audio.next_sample
         self._behind_since = None
         self._reopen_at = self.audio.next_sample + ms_to_samples(REOPEN_AFTER_MS, self._rate_hz)

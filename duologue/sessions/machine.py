@@ -148,6 +148,7 @@ class SessionMachine:
             settings.max_out_of_band_responses,
         )
         self._dialogue.muted = config.kind == "transcription"
+        self._dialogue.held_until = now + settings.listening.first_update_hold_s
         self._person = Person(
             config,
             capabilities,
@@ -222,6 +223,8 @@ class SessionMachine:
         if self.listening.turn is not None and now >= self._input_stalls_at():
             self._person.end_turn(now)
             self._person.heard_at = now
+        if (idle := self._person.idle_at()) is not None and now >= idle:
+            self._person.be_idle(now)
         self._person.fail_untranscribed(settings.response_timeout_s, now)
         self._dialogue.fail_silent(settings.response_timeout_s, now)
         return self._settle(now)
@@ -240,6 +243,9 @@ class SessionMachine:
             deadline = min(deadline, self._next_tick(self._tick_s))
         if self._waiting_since is not None:
             deadline = min(deadline, self._stalls_at(self._waiting_since))
+        for due in (self._dialogue.due_at(), self._person.idle_at()):
+            if due is not None and due < deadline:
+                deadline = due
         for since in (self._dialogue.silent_since(), self._person.untranscribed_since()):
             if since is not None:
                 deadline = min(deadline, since + self._settings.response_timeout_s)
@@ -251,6 +257,10 @@ class SessionMachine:
         """Return how many milliseconds of the person's audio have come in."""
         audio = self.listening.audio
         return samples_to_ms(audio.next_sample, audio.rate_hz)
+
+    def onset_ms(self) -> int:
+        """Return where in the person's audio the newest speech began, without its padding."""
+        return samples_to_ms(self.listening.floor.onset_sample, self.listening.audio.rate_hz)
 
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
         """Return what may be sent to the client now, and the effects of sending it."""
@@ -290,6 +300,8 @@ class SessionMachine:
                 self.config = merge(self.config, patch, self._supported)
                 self._person.configure(self.config, now)
                 self._dialogue.own_config = response_config(self.config)
+                detection = self.config.turn_detection
+                self._dialogue.release(wanted=bool(detection and detection.create_response))
                 if self.config.kind == "transcription" and not self._dialogue.muted:
                     self._dialogue.mute(now)
                 self.speaking.emit(SessionUpdated(session=self._resource()))
@@ -356,9 +368,12 @@ class SessionMachine:
             case Owner.PLUGIN:
                 self._dialogue.tell(StageEnded(stream.key), now)
             case Owner.DETECTOR:
-                self._person.detector_ended()
+                self._person.detector_ended(event.code)
             case Owner.TRANSCRIBER:
                 self._person.recogniser_ended(stream.key, event.code, now)
+            case Owner.END_OF_TURN if event.outcome is Outcome.FAILED:
+                # The turn ends all the same, at the silence that ends it anyway.
+                self.streams.report(stream.owner, event.code)
             case Owner.END_OF_TURN:
                 pass
 

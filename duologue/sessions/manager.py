@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from msgspec import UNSET
+
 from duologue.core.clock import Clock
-from duologue.core.errors import CapacityError
+from duologue.core.errors import CapacityError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.core.wheel import TimerWheel
-from duologue.duplex_plugins.contract import DuplexPlugin
+from duologue.duplex_plugins.contract import Capabilities, DuplexPlugin
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, EnginePort
 from duologue.protocol.commands import Command
@@ -129,13 +131,13 @@ class SessionManager:
         Raises:
             CapacityError: There is no room, see ``check_room``.
             RateLimited: The owner has as many sessions open as it may.
-            ClientError: The patch is not allowed, as in ``session.update``.
+            ClientError: The patch is not allowed, as in ``session.update``; or nobody here can
+                transcribe.
         """
         self.check_room()
         self._owners.check(owner)
         name, plugin = self._served(model)
-        detectors = self._detectors(plugin)
-        config = self._initial_config(plugin, detectors, kind, patch)
+        config, detectors, listening = self._prepared(plugin, kind, patch)
         session_id = self._new_id("sess")
         now = self._clock.now()
         settings = self._settings
@@ -144,14 +146,16 @@ class SessionManager:
             model or name,
             plugin,
             config,
-            settings.model_copy(update={"listening": self._available(settings.listening)}),
+            settings.model_copy(update={"listening": listening}),
             detectors=detectors,
             new_id=self._new_id,
             now=now,
             wall_time=self._clock.wall_time(),
             edge_plays=edge_plays,
         )
-        observer = SessionObserver(session_id, name, self._observation, machine.audio_ms)
+        observer = SessionObserver(
+            session_id, name, self._observation, machine.audio_ms, machine.onset_ms
+        )
         session = Session(
             machine,
             self._engine,
@@ -174,7 +178,7 @@ class SessionManager:
             ClientError: The patch is not allowed, as in ``session.update``.
         """
         name, plugin = self._served(model)
-        config = self._initial_config(plugin, self._detectors(plugin), "realtime", patch)
+        config, _, _ = self._prepared(plugin, "realtime", patch)
         return to_wire(config, self._new_id("sess"), model or name, NOT_BEGUN)
 
     def close_all(self, reason: str) -> None:
@@ -213,35 +217,37 @@ class SessionManager:
             }
         )
 
-    def _initial_config(
-        self,
-        plugin: DuplexPlugin,
-        detectors: frozenset[str],
-        kind: SessionKind,
-        patch: SessionPatch,
-    ) -> SessionConfig:
-        if patch is NO_CHANGE:
-            return default_config(detectors, kind)
-        # A patch that names the kind decides it; afterwards only one of the two may change.
-        config = default_config(detectors, "realtime" if patch.type == "realtime" else kind)
-        recogniser = self._available(self._settings.listening).asr is not None
-        supported = supported_by(plugin.capabilities(), detectors, recogniser=recogniser)
-        return merge(config, patch, supported)
-
     def _served(self, model: str | None) -> tuple[str, DuplexPlugin]:
         """The model that a client gets, with its name among ours."""
         name = model if model is not None and model in self._plugins else next(iter(self._plugins))
         return name, self._plugins[name]
 
-    def _detectors(self, plugin: DuplexPlugin) -> frozenset[str]:
-        if plugin.capabilities().decides_turns:
-            return frozenset()  # it hears for itself
-        available = self._available(self._settings.listening)
-        if available.vad is None:
-            return frozenset()
-        if available.end_of_turn is None:
-            return frozenset({"server_vad"})
-        return frozenset({"server_vad", "semantic_vad"})
+    def _prepared(
+        self, plugin: DuplexPlugin, kind: SessionKind, patch: SessionPatch
+    ) -> tuple[SessionConfig, frozenset[str], ListeningSettings]:
+        """Return what a session starts with, the detection it may ask for, and who hears it."""
+        kind = kind if patch.type is UNSET else patch.type
+        listening = self._available(self._settings.listening)
+        capabilities = plugin.capabilities()
+        detectors = _detectors(listening)
+        config = default_config(detectors, kind)
+        if kind == "transcription":
+            if listening.asr is None:
+                raise ProtocolError(
+                    "a transcription session needs a recogniser, and this server has none",
+                    code=ErrorCode.NO_RECOGNISER,
+                    param="session.type",
+                )
+            # What the model can do does not matter: it is not asked.
+            capabilities = Capabilities()
+        elif capabilities.decides_turns:
+            # Stock clients ask for detection unasked; the model goes on deciding all the same.
+            detectors = frozenset({"server_vad", "semantic_vad"})
+            config = default_config(frozenset(), kind)
+            listening = listening.model_copy(update={"vad": None})
+        if patch is not NO_CHANGE or kind == "transcription":
+            config = merge(config, patch, supported_by(capabilities, detectors))
+        return config, detectors, listening
 
 
 def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") -> SessionConfig:
@@ -252,6 +258,14 @@ def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") ->
     elif "server_vad" in detectors:
         detection = ServerVad()
     return SessionConfig(kind=kind, turn_detection=detection)
+
+
+def _detectors(available: ListeningSettings) -> frozenset[str]:
+    if available.vad is None:
+        return frozenset()
+    if available.end_of_turn is None:
+        return frozenset({"server_vad"})
+    return frozenset({"server_vad", "semantic_vad"})
 
 
 def recorded_kinds() -> Kinds:

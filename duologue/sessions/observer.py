@@ -52,15 +52,23 @@ class SessionObserver:
 
     Args:
         audio_ms: The session's audio clock, for latencies that begin when somebody spoke.
+        onset_ms: Where on it the newest speech began. Events give the beginning of what is kept of
+            it, which is earlier.
     """
 
     def __init__(
-        self, session_id: str, model: str, observation: Observation, audio_ms: AudioClock
+        self,
+        session_id: str,
+        model: str,
+        observation: Observation,
+        audio_ms: AudioClock,
+        onset_ms: AudioClock,
     ) -> None:
         self._session_id = session_id
         self._observation = observation
         self._metrics = observation.metrics
         self._audio_ms = audio_ms
+        self._onset_ms = onset_ms
         self._log: Logger = get_logger("sessions").bind(session_id=session_id)
         self._ttfa = self._metrics.ttfa[model]
         self._barge_in_stop = self._metrics.barge_in_stop[model]
@@ -108,8 +116,8 @@ class SessionObserver:
         if self._recorder is not None:
             self._recorder.record(type(event), now)
         match event:
-            case SpeechStarted(audio_start_ms=start_ms):
-                self._speech_began_at = self._moment(start_ms, now)
+            case SpeechStarted():
+                self._speech_began_at = self._moment(self._onset_ms(), now)
             case SpeechStopped(audio_end_ms=end_ms):
                 self._speech_ended_at = self._moment(end_ms, now)
             case ResponseCreated():
@@ -133,6 +141,11 @@ class SessionObserver:
     def refused(self, request: Request, exc: Exception) -> None:
         """The engine did not take a request."""
         self._log.warning("request_refused", pipeline=request.pipeline, error=type(exc).__name__)
+
+    def listening_failed(self, part: str, code: str) -> None:
+        """A part of what hears the person failed; the session goes on without it for a while."""
+        self._metrics.listening_failed[part].inc()
+        self._log.warning("listening_failed", part=part, code=code)
 
     def mailbox_full(self) -> None:
         """An input was refused."""

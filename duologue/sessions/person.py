@@ -19,8 +19,13 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.engines.payloads import EndOfTurn, Payload, Transcript, VoiceActivity
 from duologue.protocol.errors import ErrorCode
-from duologue.protocol.events import AudioCleared, SpeechStarted, SpeechStopped
-from duologue.protocol.session_config import SessionConfig
+from duologue.protocol.events import (
+    AudioCleared,
+    IdleTimeoutTriggered,
+    SpeechStarted,
+    SpeechStopped,
+)
+from duologue.protocol.session_config import ServerVad, SessionConfig
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import Dialogue
 from duologue.sessions.floor import FloorEvent
@@ -107,6 +112,36 @@ class Person:
         """End the turn that is going on: the client has stopped sending."""
         self._act(self._weigh(self._listening.floor.force_end(), now), now)
 
+    def idle_at(self) -> float | None:
+        """When the person will have been silent for too long after an answer; ``None``: never."""
+        detection, answered_at = self._config.turn_detection, self._dialogue.answered_at
+        if not isinstance(detection, ServerVad) or detection.idle_timeout_ms is None:
+            return None
+        if answered_at is None or self._speaking.active or not self._listening.detecting:
+            return None
+        if self._listening.turn is not None:
+            return None
+        played_at = max(answered_at, self._speaking.playback.busy_until)
+        return played_at + detection.idle_timeout_ms / 1000
+
+    def be_idle(self, now: float) -> None:
+        """Make an empty turn of the silence, so that the assistant speaks up."""
+        detection = self._config.turn_detection
+        assert isinstance(detection, ServerVad)
+        item_id, (start_ms, end_ms) = self._listening.take_silence(detection.idle_timeout_ms or 0)
+        self._dialogue.answered_at = None
+        self._speaking.emit(
+            IdleTimeoutTriggered(audio_start_ms=start_ms, audio_end_ms=end_ms, item_id=item_id)
+        )
+        for event in self._conversation.commit_silence(item_id):
+            self._speaking.emit(event)
+        if self._config.transcription is not None:
+            for event in self._transcripts.nothing_said(item_id, end_ms - start_ms):
+                self._speaking.emit(event)
+        self._dialogue.tell_conversation(now)
+        if detection.create_response:
+            self._dialogue.answer_when_free()
+
     def on_output(self, key: str, payload: Payload, now: float) -> None:
         """Take what a detector or the recogniser (of the item ``key``) has to say."""
         match payload:
@@ -121,13 +156,13 @@ class Person:
             case _:
                 pass
 
-    def detector_ended(self) -> None:
+    def detector_ended(self, code: str) -> None:
         """The detector is gone; clients may still commit by hand."""
-        self._listening.detector_failed()
+        self._listening.detector_failed(code)
 
     def recogniser_ended(self, item_id: str, code: str, now: float) -> None:
         """The recogniser of a turn is gone; another one may take its place."""
-        if self._listening.recogniser_ended(item_id):
+        if self._listening.recogniser_ended(item_id, code):
             # One that ended without a word and without a reason has failed all the same.
             self._no_transcript(item_id, code or ErrorCode.STAGE_FAILED, now)
 
@@ -188,6 +223,7 @@ class Person:
         self._dialogue.tell(Turn(kind, item_id, sample), now)
 
     def _commit(self, utterance: Utterance, now: float) -> None:
+        self._dialogue.answered_at = None
         for event in self._conversation.commit_speech(utterance.item_id):
             self._speaking.emit(event)
         self._tell(TurnKind.COMMITTED, utterance.item_id, utterance.end_sample, now)

@@ -43,6 +43,11 @@ class PlaybackLedger:
         """Seconds of sent audio that the person has not heard yet, by our estimate."""
         return max(0.0, self._busy_until - now)
 
+    @property
+    def busy_until(self) -> float:
+        """When all that was sent will have been heard, by our estimate."""
+        return self._busy_until
+
     def on_sent(self, item_id: str, samples: int, now: float) -> None:
         """Book audio that was handed to the transport."""
         item = self._items.get(item_id)

@@ -29,6 +29,7 @@ from duologue.sessions.effects import (
     FinishInput,
     GrantCredit,
     RefenceRequest,
+    ReportFailure,
     SubmitRequest,
 )
 from duologue.sessions.inputs import Rejected, SessionInput
@@ -282,6 +283,8 @@ class Session:
                     self._engine.finish_input(request_id)
                 case CancelRequest(request_id=request_id):
                     self._engine.cancel(request_id)
+                case ReportFailure(part=part, code=code):
+                    self._observer.listening_failed(part, code)
                 case EndSession(reason=reason):
                     self._end(reason)
 

@@ -48,6 +48,10 @@ class ListeningSettings(Section):
     detector_timeout_s: Annotated[float, Field(gt=0)] = 10.0
     """A detector that owes an answer and says nothing for so long hangs; another one is tried."""
 
+    first_update_hold_s: Annotated[float, Field(ge=0)] = 1.0
+    """Until the client has configured the session, for so long at most, answers that the detector
+    asks for are held back: some clients stream before that."""
+
     stalled_input_s: Annotated[float, Field(gt=0)] = 5.0
     """A client that sends nothing for so long in mid-speech has ended its turn."""
 

@@ -20,6 +20,7 @@ from duologue.sessions.effects import (
     FinishInput,
     GrantCredit,
     RefenceRequest,
+    ReportFailure,
     SubmitRequest,
 )
 
@@ -109,6 +110,10 @@ class Streams:
     def grant(self, stream: Stream, credit: int) -> None:
         """Let a stream produce more."""
         self.effects.append(GrantCredit(stream.request_id, credit))
+
+    def report(self, owner: Owner, code: str) -> None:
+        """Let people know that a stream of ours has failed."""
+        self.effects.append(ReportFailure(owner.value, code))
 
     def cancel(self, owner: Owner, key: str) -> None:
         """Stop a stream, if it runs."""

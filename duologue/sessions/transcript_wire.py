@@ -60,6 +60,11 @@ class TranscriptWire:
             usage=DurationUsage(seconds=round(ready.audio_samples / self._rate_hz, 3)),
         )
 
+    def nothing_said(self, item_id: str, length_ms: int) -> Iterator[Event]:
+        """Yield what there is to tell of a turn in which nobody spoke."""
+        usage = DurationUsage(seconds=length_ms / 1000)
+        yield TranscriptionCompleted(item_id=item_id, transcript="", usage=usage)
+
     def failed(self, item_id: str, code: str) -> TranscriptionFailed:
         """Return the event for an item that will have no transcript."""
         self._sent.pop(item_id, None)

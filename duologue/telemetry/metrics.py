@@ -17,6 +17,9 @@ EAR_EDGES_S = tuple(0.020 * 2**step for step in range(8))
 LAG_EDGES_S = tuple(0.001 * 2**step for step in range(9))
 """1 ms to 256 ms: the loop is in trouble long before an ear notices."""
 
+LISTENING_PARTS = ("detector", "end_of_turn", "transcriber")
+"""What hears the person, and can fail by itself."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSets:
@@ -122,6 +125,12 @@ class Metrics:
             "Workers that died, hung or could not be started.",
             "stage",
             labels.stages,
+        )
+        self.listening_failed = self._counters(
+            "duologue_listening_failed_total",
+            "Sessions that lost a detector, recogniser or end-of-turn model in the middle.",
+            "part",
+            LISTENING_PARTS,
         )
         self.output_buffer = self._durations(
             "duologue_output_buffer_seconds",

@@ -9,6 +9,7 @@ from itertools import cycle, repeat
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from structlog.testing import capture_logs
 
 from duologue.duplex_plugins.contract import ResponseRequested
 from duologue.engines.payloads import Payload
@@ -216,8 +217,11 @@ def test_c42_a_detector_that_fails_leaves_audio_commits_and_other_calls_alone() 
     talk.hush(2)
     other.session.offer(speech(64))
     mine, theirs = talk.engine.of("vad")
-    talk.engine.fail(mine.request.id, "stage_failed")
-    talk.send(speech(600), CommitAudio())
+    with capture_logs() as logs:
+        talk.engine.fail(mine.request.id, "stage_failed")
+        talk.send(speech(600), CommitAudio())
+    assert [log["part"] for log in logs if log["event"] == "listening_failed"] == ["detector"]
+    assert talk.metrics.listening_failed["detector"].value == 1
     assert len(talk.client.of(AudioCommitted)) == 1
     assert talk.client.of(ErrorEvent) == []
     recogniser_input = talk.machine.listening.audio.next_sample
@@ -229,6 +233,12 @@ def test_c42_a_detector_that_fails_leaves_audio_commits_and_other_calls_alone() 
     talk.say(70)
     talk.hush(20)
     assert len(talk.client.of(SpeechStopped)) == 1
+    # One that fails over and over, as where there is no worker left, is told once.
+    for _ in range(3):
+        (again,) = [each for each in talk.engine.of("vad") if each is not theirs]
+        talk.engine.fail(again.request.id, "replica_lost")
+        talk.send(*[speech(100)] * 25)
+    assert talk.metrics.listening_failed["detector"].value == 2
     other.session.close("closed")
     talk.close()
 

@@ -90,6 +90,7 @@ class FakeCall:
     ) -> None:
         self.clock = FakeClock(100.0)
         self.flights: list[Flight] = []
+        self.metrics = Metrics(LabelSets(plugins=("model",)))
         self.engine = engine or FakeEngine(pipelines=("vad", "end_of_turn", "asr"))
         self.manager = SessionManager(
             self.engine,
@@ -99,7 +100,7 @@ class FakeCall:
             wheel=TimerWheel(self.clock.call_at),
             new_id=id_maker(random.Random(seed)),
             observation=Observation(
-                metrics=Metrics(LabelSets(plugins=("model",))),
+                metrics=self.metrics,
                 kinds=recorded_kinds(),
                 clock=self.clock,
                 recorded_entries=256,

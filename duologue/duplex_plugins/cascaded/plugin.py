@@ -238,7 +238,9 @@ class CascadedPlugin:
         if any(turn.text is None for turn in turns):
             state.waiting[request.response_id] = request
             return
-        said_nothing = turns and not any(turn.text and turn.text.strip() for turn in turns)
+        said_nothing = turns and not any(
+            turn.silence or (turn.text and turn.text.strip()) for turn in turns
+        )
         if said_nothing:
             yield EndResponse(request.response_id)
         elif state.greeting and not request.conversation:

@@ -19,6 +19,9 @@ Role = Literal["system", "user", "assistant"]
 INTERRUPTED = "..."
 """Follows the heard words of an answer that was interrupted."""
 
+SILENCE = "(I have been silent for a while. Ask me briefly whether I am still there.)"
+"""Stands for what a person has not said, when the model is to speak up."""
+
 _CHARS_PER_TOKEN = 3.5
 _TOKENS_PER_MESSAGE = 5
 _LEAST_CHARS = 200
@@ -86,7 +89,7 @@ def _joined(conversation: Iterable[ItemView]) -> list[ChatMessage]:
     """Drop what says nothing, and make one message of turns that follow each other."""
     messages: list[ChatMessage] = []
     for item in conversation:
-        text = (item.text or "").strip()
+        text = SILENCE if item.silence else (item.text or "").strip()
         if not text:
             continue
         if item.role == "assistant" and item.interrupted:

@@ -20,6 +20,7 @@ ENTRY_POINT_GROUP = "duologue.runners"
 
 BUILT_IN: Mapping[str, str] = {
     "energy_vad": "duologue.engines.runners.vad.energy:ENERGY_VAD",
+    "fixed_end_of_turn": "duologue.engines.runners.end_of_turn.fixed:FIXED_END_OF_TURN",
     "hibari": "duologue.engines.runners.tts.hibari:HIBARI",
     "llama_cpp": "duologue.engines.runners.llm.llama_cpp:LLAMA_CPP",
     "openai_chat": "duologue.engines.runners.llm.openai_url:OPENAI_CHAT",

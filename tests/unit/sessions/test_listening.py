@@ -17,7 +17,7 @@ from duologue.protocol.session_config import (
     ServerVad,
     Transcription,
 )
-from duologue.sessions.effects import AppendInput, CancelRequest, SubmitRequest
+from duologue.sessions.effects import AppendInput, CancelRequest, ReportFailure, SubmitRequest
 from duologue.sessions.floor import FloorState, SpeechBegan
 from duologue.sessions.listening import (
     DETECTOR_LAG_MS,
@@ -90,7 +90,7 @@ def test_a_detector_that_failed_is_tried_again_after_a_while() -> None:
     bench = Bench(ServerVad())
     bench.hear(100)
     bench.streams.cancel(Owner.DETECTOR, "")
-    bench.listening.detector_failed()
+    bench.listening.detector_failed("")
     bench.effects()
     bench.hear(REOPEN_AFTER_MS)
     assert bench.effects() == []
@@ -109,7 +109,7 @@ def test_a_detector_that_says_nothing_for_too_long_is_given_up() -> None:
     bench.listening.watch_detector(69.9)
     assert bench.effects() == []
     bench.listening.watch_detector(70.0)
-    assert [type(effect) for effect in bench.effects()] == [CancelRequest]
+    assert [type(effect) for effect in bench.effects()] == [CancelRequest, ReportFailure]
     bench.hear(REOPEN_AFTER_MS)
     assert bench.effects() == []
     bench.hear(100)
@@ -283,12 +283,12 @@ def test_a_lost_recogniser_is_replaced_once_and_hears_the_turn_again() -> None:
     item_id = bench.listening.turn.item_id  # type: ignore[union-attr]
     bench.effects()
     bench.streams.cancel(Owner.TRANSCRIBER, item_id)
-    assert not bench.listening.recogniser_ended(item_id)
+    assert not bench.listening.recogniser_ended(item_id, "")
     assert bench.fed("asr") == [(200, 1000)]
     bench.streams.cancel(Owner.TRANSCRIBER, item_id)
     bench.effects()
-    assert not bench.listening.recogniser_ended(item_id)
-    assert bench.effects() == []
+    assert not bench.listening.recogniser_ended(item_id, "")
+    assert bench.effects() == [ReportFailure("transcriber", "stage_failed")]
     bench.listening.commit(900 * MS)
     assert bench.fed("asr") == [(200, 900)]
 
@@ -297,5 +297,5 @@ def test_a_recogniser_that_is_lost_after_the_commit_leaves_the_turn_without_text
     bench = Bench(transcribe=True)
     bench.hear(1000)
     utterance = bench.listening.commit_all()
-    assert bench.listening.recogniser_ended(utterance.item_id)
-    assert not bench.listening.recogniser_ended("unknown")
+    assert bench.listening.recogniser_ended(utterance.item_id, "")
+    assert not bench.listening.recogniser_ended("unknown", "")

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from duologue.core.errors import CapacityError, PluginError, ProtocolError
 from duologue.core.ids import id_maker
 from duologue.core.wheel import TimerWheel
-from duologue.duplex_plugins.contract import PluginConfig
+from duologue.duplex_plugins.contract import Capabilities, PluginConfig
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Ended
-from duologue.protocol.commands import AppendAudio
+from duologue.protocol.commands import AppendAudio, UpdateSession
 from duologue.protocol.errors import ErrorCode
-from duologue.protocol.events import SessionCreated
+from duologue.protocol.events import SessionCreated, SessionUpdated
 from duologue.protocol.response_events import AudioDelta
-from duologue.protocol.session_config import SemanticVad, ServerVad
-from duologue.protocol.session_patch import AudioOutputPatch, AudioPatch, SessionPatch
+from duologue.protocol.session_config import (
+    SemanticVad,
+    ServerVad,
+    Transcription,
+    TranscriptionResource,
+)
+from duologue.protocol.session_patch import (
+    AudioInputPatch,
+    AudioOutputPatch,
+    AudioPatch,
+    SessionPatch,
+    TurnDetectionPatch,
+)
 from duologue.sessions.manager import SessionManager, default_config, recorded_kinds
 from duologue.sessions.observer import Observation
 from duologue.sessions.settings import ListeningSettings, SessionSettings
@@ -35,10 +47,11 @@ class Bench:
         settings: SessionSettings | None = None,
     ) -> None:
         self.clock = FakeClock(100.0)
+        self.engine = FakeEngine(pipelines=pipelines)
         self.metrics = Metrics(LabelSets(plugins=("first", "second")))
         self.plugins = {"first": FakePlugin(), "second": FakePlugin()}
         self.manager = SessionManager(
-            FakeEngine(pipelines=pipelines),
+            self.engine,
             self.plugins,
             settings or SessionSettings(max_sessions=2),
             clock=self.clock,
@@ -203,4 +216,56 @@ def test_a_patch_that_is_not_allowed_opens_nothing() -> None:
     for attempt in (bench.manager.open, bench.manager.preview):
         with pytest.raises(ProtocolError, match="voice"):
             attempt(None, patch=bad)
+    assert len(bench.manager) == 0
+
+
+# What a session is for
+
+
+HEARS_ITSELF = Capabilities(decides_turns=True)
+
+
+@pytest.mark.parametrize("kind", [ServerVad(threshold=0.7), SemanticVad(eagerness="low")])
+def test_a_model_that_decides_about_turns_takes_every_wish_and_goes_on_deciding(
+    kind: ServerVad | SemanticVad,
+) -> None:
+    bench = Bench()
+    bench.plugins["first"] = FakePlugin(HEARS_ITSELF)
+    session = bench.manager.open(None)
+    client = FakeConnection(session)
+    session.attach(client)
+    assert client.last(SessionCreated).session.audio.input.turn_detection is None
+    patch = msgspec.convert(msgspec.to_builtins(kind), TurnDetectionPatch)
+    audio = AudioPatch(input=AudioInputPatch(turn_detection=patch))
+    session.offer(UpdateSession(session=SessionPatch(audio=audio)))
+    assert client.last(SessionUpdated).session.audio.input.turn_detection == kind
+    session.offer(AppendAudio(audio=b"\x00" * 9600))
+    assert bench.engine.submitted == []
+
+
+def test_a_session_for_transcription_has_detectors_whatever_the_model_can_do() -> None:
+    bench = Bench()
+    bench.plugins["first"] = FakePlugin(HEARS_ITSELF)
+    session = bench.manager.open(None, "transcription")
+    client = FakeConnection(session)
+    session.attach(client)
+    shown = client.last(SessionCreated).session
+    assert isinstance(shown, TranscriptionResource)
+    assert shown.audio.input.turn_detection == SemanticVad()
+    assert shown.audio.input.transcription == Transcription()
+    session.offer(AppendAudio(audio=b"\x00" * 9600))
+    assert [request.pipeline for request in bench.engine.submitted] == ["vad"]
+
+
+def test_what_it_is_for_may_come_with_the_patch() -> None:
+    bench = Bench()
+    shown = bench.manager.preview(None, SessionPatch(type="transcription"))
+    assert isinstance(shown, TranscriptionResource)
+
+
+def test_without_a_recogniser_no_session_for_transcription_is_opened() -> None:
+    bench = Bench(("vad",))
+    with pytest.raises(ProtocolError) as refusal:
+        bench.manager.open(None, "transcription")
+    assert (refusal.value.code, refusal.value.param) == (ErrorCode.NO_RECOGNISER, "session.type")
     assert len(bench.manager) == 0

@@ -35,6 +35,7 @@ class Bench:
     def __init__(self, recorded_entries: int = 16) -> None:
         self.clock = FakeClock(100.0)
         self.audio_ms = 0
+        self.onset_ms = 0
         self.kept: list[Flight] = []
         self.metrics = Metrics(
             LabelSets(
@@ -51,7 +52,9 @@ class Bench:
             recorded_entries=recorded_entries,
             keep=self.kept.append,
         )
-        self.observer = SessionObserver("s", "echo", self.observation, lambda: self.audio_ms)
+        self.observer = SessionObserver(
+            "s", "echo", self.observation, lambda: self.audio_ms, lambda: self.onset_ms
+        )
 
     def recorded(self) -> list[tuple[Direction, str, int]]:
         """What a crash would keep."""
@@ -157,13 +160,14 @@ def test_an_answer_that_nobody_waited_for_has_no_wait() -> None:
 
 def test_how_fast_an_interruption_works_is_measured_from_the_start_of_speech() -> None:
     bench = Bench()
-    bench.observer.delivered(AUDIO, 100.0)
-    bench.audio_ms = 5000
+    bench.observer.delivered(AUDIO, 100.2)
+    bench.audio_ms, bench.onset_ms = 5000, 4900
+    # 300 ms of padding are kept from before the speech: they are no part of the measure.
     bench.observer.delivered(SpeechStarted(audio_start_ms=4600, item_id="i"), 100.2)
     bench.observer.delivered(ResponseDone(response=resource("cancelled", "turn_detected")), 100.2)
     stop = bench.metrics.barge_in_stop["echo"]
     assert sum(stop.counts) == 1
-    assert stop.sum == pytest.approx(0.2)
+    assert stop.sum == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("reason", [None, "client_cancelled"])
@@ -180,6 +184,22 @@ def test_an_interruption_that_nobody_heard_begin_is_not_measured() -> None:
     bench = Bench()
     bench.observer.delivered(ResponseDone(response=resource("cancelled", "turn_detected")), 100.2)
     assert sum(bench.metrics.barge_in_stop["echo"].counts) == 0
+
+
+def test_a_detector_that_fails_is_counted_and_logged_without_a_word_to_the_client() -> None:
+    bench = Bench()
+    with capture_logs() as logs:
+        bench.observer.listening_failed("detector", "replica_lost")
+    assert logs == [
+        {
+            "event": "listening_failed",
+            "log_level": "warning",
+            "session_id": "s",
+            "part": "detector",
+            "code": "replica_lost",
+        }
+    ]
+    assert bench.metrics.listening_failed["detector"].value == 1
 
 
 def test_refusals_are_noted() -> None:

@@ -37,6 +37,9 @@ from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
 from tests.fakes.plugin import STAGE, FakePlugin
 
+PROMPT = SessionSettings(listening=ListeningSettings(first_update_hold_s=0))
+"""Turns are answered from the first moment on."""
+
 READS = Capabilities(reads_transcripts=True)
 HELD_MS = 2
 """What the resampler keeps back of the audio that has come in."""
@@ -51,7 +54,7 @@ def make_call(
     settings: SessionSettings | None = None,
 ) -> tuple[FakeCall, FakePlugin]:
     plugin = FakePlugin(capabilities)
-    return FakeCall(plugin, FakeEngine(pipelines=pipelines), settings), plugin
+    return FakeCall(plugin, FakeEngine(pipelines=pipelines), settings or PROMPT), plugin
 
 
 def update(patch: AudioInputPatch) -> UpdateSession:

@@ -26,6 +26,7 @@ def test_names_and_labels_are_the_published_ones() -> None:
         "duologue_stage_refused_total": "stage",
         "duologue_stage_failed_total": "stage",
         "duologue_worker_lost_total": "stage",
+        "duologue_listening_failed_total": "part",
         "duologue_output_buffer_seconds": "plugin",
         "duologue_mailbox_full_total": "mailbox",
         "duologue_loop_lag_seconds": "",
