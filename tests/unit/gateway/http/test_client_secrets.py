@@ -74,7 +74,7 @@ async def test_a_transcription_session_can_be_bound_too() -> None:
             assert (await peer.event())["session"]["type"] == "transcription"
     async with small_server() as server:
         answer = await ask(server, body)
-        assert (answer.status, answer.json["error"]["param"]) == (400, "session.type")
+        assert (answer.status, answer.json["error"]["code"]) == (501, "no_recogniser")
 
 
 @pytest.mark.parametrize(

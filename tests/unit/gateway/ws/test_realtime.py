@@ -48,9 +48,16 @@ async def test_a_connection_is_a_session_from_its_beginning_to_its_end() -> None
     ],
 )
 async def test_any_name_of_a_model_opens_a_call(query: str, model: str) -> None:
-    async with small_server() as server, connected(server.port) as peer:
+    async with small_server(pipelines=("asr",)) as server, connected(server.port) as peer:
         await peer.upgrade(PATH + query)
         assert (await peer.event())["session"]["model"] == model
+
+
+async def test_a_session_that_nobody_could_transcribe_is_refused_before_the_upgrade() -> None:
+    async with small_server() as server, connected(server.port) as peer:
+        answer = await peer.ask(f"{PATH}?intent=transcription", UPGRADE)
+        assert (answer.status, answer.json["error"]["code"]) == (501, "no_recogniser")
+        assert len(server.sessions) == 0
 
 
 async def test_commands_right_behind_the_request_are_answered_in_order() -> None:
