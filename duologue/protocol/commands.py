@@ -121,6 +121,7 @@ class ResponseParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     audio: ResponseAudio | UnsetType = UNSET
     tools: tuple[FunctionTool, ...] | UnsetType = UNSET
     tool_choice: ToolChoice | UnsetType = UNSET
+    parallel_tool_calls: bool | UnsetType = UNSET
     max_output_tokens: MaxTokens | UnsetType = UNSET
     temperature: float | UnsetType = UNSET
     """0 to 2."""
@@ -133,6 +134,9 @@ class ResponseParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     input: tuple[ResponseInput, ...] | UnsetType = UNSET
     """What the model sees instead of the conversation."""
+
+    interrupt: bool = False
+    """Of Duologue's own: stop the active answer for this one, as if the person had spoken."""
 
 
 class CreateResponse(

@@ -27,9 +27,11 @@ from duologue.protocol.errors import over_limit, refused, shown
 from duologue.protocol.limits import MAX_INSTRUCTIONS_CHARS, MAX_TOOL_NAME_CHARS, MAX_TOOLS
 from duologue.protocol.session_config import (
     CustomVoice,
+    FunctionChoice,
     FunctionTool,
     MaxTokens,
     Modality,
+    ToolChoice,
     Voice,
 )
 
@@ -103,6 +105,16 @@ def check_tools(tools: Sequence[FunctionTool], param: str) -> tuple[FunctionTool
             raise refused(f"two tools are called {shown(tool.name)}", where)
         seen.add(tool.name)
     return tuple(tools)
+
+
+def check_tool_choice(choice: ToolChoice, tools: Sequence[FunctionTool], param: str) -> ToolChoice:
+    """Return the choice if there is a function that it can fall on."""
+    if choice == "required" and not tools:
+        raise refused(f"{param} is required, but there are no tools", param)
+    if isinstance(choice, FunctionChoice) and all(tool.name != choice.name for tool in tools):
+        known = ", ".join(tool.name for tool in tools) or "none"
+        raise refused(f"there is no tool {shown(choice.name)}; there are: {known}", f"{param}.name")
+    return choice
 
 
 def check_max_tokens(limit: MaxTokens, param: str) -> MaxTokens:

@@ -56,6 +56,9 @@ class ErrorCode(StrEnum):
     TOOL_CALL_UNKNOWN = "tool_call_not_found"
     TOOL_CALL_ANSWERED = "tool_call_already_answered"
     TOOL_CALL_TIMED_OUT = "tool_call_timed_out"
+    TOOL_CALL_MISSING = "tool_call_missing"
+    TOOL_CALL_INVALID = "tool_call_invalid"
+    CONTEXT_EXCEEDED = "context_length_exceeded"
     INVALID_API_KEY = "invalid_api_key"
     CLIENT_SECRET_EXPIRED = "client_secret_expired"
     KEY_NOT_ALLOWED = "api_key_not_allowed"
@@ -146,6 +149,15 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.TOOL_CALL_UNKNOWN: _client(404, "There is no tool call with this id."),
         ErrorCode.TOOL_CALL_ANSWERED: _client(409, "This tool call has its result already."),
         ErrorCode.TOOL_CALL_TIMED_OUT: _client(408, "The result came after the time-out."),
+        ErrorCode.TOOL_CALL_MISSING: _server(
+            500, "The model called no function, though tool_choice requires it."
+        ),
+        ErrorCode.TOOL_CALL_INVALID: _server(
+            500, "The model called a function that there is not, or with broken arguments."
+        ),
+        ErrorCode.CONTEXT_EXCEEDED: _client(
+            400, "The conversation is too long for the model, and truncation is disabled."
+        ),
         ErrorCode.INVALID_API_KEY: _client(401, "The API key is missing, wrong or expired."),
         ErrorCode.CLIENT_SECRET_EXPIRED: _client(401, "The client secret has expired."),
         ErrorCode.KEY_NOT_ALLOWED: _client(403, "This key may not do that."),

@@ -19,6 +19,7 @@ from duologue.protocol.config_checks import (
     check_max_tokens,
     check_modalities,
     check_temperature,
+    check_tool_choice,
     check_tools,
     check_voice,
     merge_format,
@@ -30,6 +31,7 @@ from duologue.protocol.session_config import (
     Modality,
     SessionConfig,
     ToolChoice,
+    Truncation,
     Voice,
 )
 
@@ -45,12 +47,17 @@ class ResponseConfig:
     speed: float
     tools: tuple[FunctionTool, ...]
     tool_choice: ToolChoice
+    parallel_tool_calls: bool
+    truncation: Truncation
     max_output_tokens: MaxTokens
     temperature: float | None = None
     metadata: dict[str, str] | None = None
     conversation: Literal["auto", "none"] = "auto"
     input: tuple[ResponseInput, ...] | None = None
     """None: the conversation."""
+
+    interrupt: bool = False
+    """An answer that is active or still sounds is stopped for this one."""
 
 
 def response_config(
@@ -65,6 +72,7 @@ def response_config(
         LimitExceeded: A text or a list is too long.
     """
     wanted = ResponseParams() if params is UNSET else params
+    tools = session.tools if wanted.tools is UNSET else check_tools(wanted.tools, "response.tools")
     output = ResponseAudioOutput()
     if wanted.audio is not UNSET and wanted.audio.output is not UNSET:
         output = wanted.audio.output
@@ -82,10 +90,14 @@ def response_config(
         if output.voice is UNSET
         else check_voice(output.voice, supported, "response.audio.output.voice"),
         speed=session.speed,
-        tools=session.tools
-        if wanted.tools is UNSET
-        else check_tools(wanted.tools, "response.tools"),
-        tool_choice=session.tool_choice if wanted.tool_choice is UNSET else wanted.tool_choice,
+        tools=tools,
+        tool_choice=session.tool_choice
+        if wanted.tool_choice is UNSET
+        else check_tool_choice(wanted.tool_choice, tools, "response.tool_choice"),
+        parallel_tool_calls=session.parallel_tool_calls
+        if wanted.parallel_tool_calls is UNSET
+        else wanted.parallel_tool_calls,
+        truncation=session.truncation,
         max_output_tokens=session.max_output_tokens
         if wanted.max_output_tokens is UNSET
         else check_max_tokens(wanted.max_output_tokens, "response.max_output_tokens"),
@@ -95,4 +107,5 @@ def response_config(
         metadata=None if wanted.metadata is UNSET else wanted.metadata,
         conversation=wanted.conversation,
         input=None if wanted.input is UNSET else wanted.input,
+        interrupt=wanted.interrupt,
     )

@@ -106,10 +106,22 @@ class TraceLabels(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 Tracing: TypeAlias = Literal["auto"] | TraceLabels
 
 
-class RetentionRatio(msgspec.Struct, frozen=True, kw_only=True, tag="retention_ratio"):
+class TokenLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the context overflows, other than at the model's own limit."""
+
+    post_instructions: int | None = None
+    """Tokens of the conversation after the instructions and tools: 100 or more."""
+
+
+class RetentionRatio(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="retention_ratio"
+):
     """Keep this share of the context when it overflows."""
 
     retention_ratio: float
+    """0 to 1. The rest is room for the next turns, whose prompts then begin alike."""
+
+    token_limits: TokenLimits | None = None
 
 
 Truncation: TypeAlias = Literal["auto", "disabled"] | RetentionRatio
@@ -134,6 +146,7 @@ class SessionConfig:
     speed: float = 1.0
     tools: tuple[FunctionTool, ...] = ()
     tool_choice: ToolChoice = "auto"
+    parallel_tool_calls: bool = True
     max_output_tokens: MaxTokens = "inf"
     tracing: Tracing | None = None
     truncation: Truncation = "auto"

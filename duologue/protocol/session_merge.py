@@ -49,6 +49,7 @@ _PROBABILITY_RANGE = (0.0, 1.0)
 _PREFIX_PADDING_MS_RANGE = (0, 10_000)
 _SILENCE_MS_RANGE = (10, 30_000)
 _IDLE_TIMEOUT_MS_RANGE = (1_000, 3_600_000)
+_POST_INSTRUCTIONS_RANGE = (100, 1_000_000)
 
 _DEFAULTS = SessionConfig()
 _T = TypeVar("_T")
@@ -94,6 +95,9 @@ def merge(
         ),
         tools=check_tools(_settled(patch.tools, config.tools, ()), "session.tools"),
         tool_choice=_settled(patch.tool_choice, config.tool_choice, _DEFAULTS.tool_choice),
+        parallel_tool_calls=_settled(
+            patch.parallel_tool_calls, config.parallel_tool_calls, _DEFAULTS.parallel_tool_calls
+        ),
         max_output_tokens=check_max_tokens(
             _settled(
                 patch.max_output_tokens, config.max_output_tokens, _DEFAULTS.max_output_tokens
@@ -250,4 +254,12 @@ def _truncation(truncation: Truncation) -> Truncation:
         check_range(
             truncation.retention_ratio, _PROBABILITY_RANGE, "session.truncation.retention_ratio"
         )
+        limits = truncation.token_limits
+        if limits is not None and limits.post_instructions is not None:
+            check_range(
+                limits.post_instructions,
+                _POST_INSTRUCTIONS_RANGE,
+                "session.truncation.token_limits.post_instructions",
+                "tokens",
+            )
     return truncation

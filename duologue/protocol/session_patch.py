@@ -95,6 +95,7 @@ class SessionPatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     audio: AudioPatch | Unset | None = UNSET
     tools: tuple[FunctionTool, ...] | Unset | None = UNSET
     tool_choice: ToolChoice | Unset | None = UNSET
+    parallel_tool_calls: bool | Unset | None = UNSET
     max_output_tokens: MaxTokens | Unset | None = UNSET
     tracing: Tracing | Unset | None = UNSET
     truncation: Truncation | Unset | None = UNSET

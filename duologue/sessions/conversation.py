@@ -23,20 +23,29 @@ from duologue.protocol.events import (
     ItemTruncated,
 )
 from duologue.protocol.items import (
+    FunctionCallItem,
     InputAudio,
     Item,
     MessageItem,
     OutputAudio,
     without_audio,
 )
-from duologue.sessions.history import History, check_can_be_read
+from duologue.sessions.history import History
 from duologue.sessions.playback import PlaybackLedger
+from duologue.sessions.prompt_view import check_can_be_read
 
 
 class Conversation:
-    """The item commands of one session."""
+    """The item commands of one session.
 
-    def __init__(self, history: History, playback: PlaybackLedger, new_id: IdMaker) -> None:
+    Args:
+        sees: The model understands pictures.
+    """
+
+    def __init__(
+        self, history: History, playback: PlaybackLedger, new_id: IdMaker, *, sees: bool = False
+    ) -> None:
+        self._sees = sees
         self._history = history
         self._playback = playback
         self._new_id = new_id
@@ -45,11 +54,14 @@ class Conversation:
         """Insert an item.
 
         Raises:
-            ClientError: The id is taken, the previous item unknown, the conversation full, or the
-                item is audio without a transcript.
+            ClientError: The id is taken, the previous item unknown, the conversation full, the
+                item is audio without a transcript or a picture that the model cannot see, or it
+                is a function's output without a call.
         """
-        check_can_be_read(command.item, "item")
+        check_can_be_read(command.item, "item", sees=self._sees)
         item = without_audio(command.item)
+        if isinstance(item, FunctionCallItem) and not item.call_id:
+            item = msgspec.structs.replace(item, call_id=self._new_id("call"))
         if not item.id:
             item = msgspec.structs.replace(item, id=self._new_id("item"))
         if item.status != "completed":

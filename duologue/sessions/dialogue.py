@@ -7,7 +7,7 @@ module must not know why an answer is wanted or stopped, nor the commands of the
 from __future__ import annotations
 
 from duologue.core.audio import samples_to_ms
-from duologue.core.errors import ClientError, LimitExceeded, PluginError, ProtocolError
+from duologue.core.errors import LimitExceeded, PluginError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
     BeginResponse,
@@ -17,18 +17,22 @@ from duologue.duplex_plugins.contract import (
     Interrupted,
     ItemView,
     PluginInput,
+    ResponseOutcome,
     ResponseRequested,
     SayAudio,
     SayText,
 )
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ItemTruncated
-from duologue.protocol.items import Item, ItemReference, MessageItem
+from duologue.protocol.items import Item, ItemReference
 from duologue.protocol.response_config import ResponseConfig
-from duologue.sessions.history import Entry, History, check_can_be_read, view_of
+from duologue.sessions.call_pairs import CallPairs
+from duologue.sessions.entry import Entry
+from duologue.sessions.history import History
 from duologue.sessions.output_buffer import OutputOverflow
 from duologue.sessions.plugin_config import plugin_config
 from duologue.sessions.plugin_host import PluginHost
+from duologue.sessions.prompt_view import check_can_be_read, prompt_view
 from duologue.sessions.response import Response, ResponseState
 from duologue.sessions.speaking import Speaking
 from duologue.sessions.streams import Owner, Streams
@@ -112,9 +116,11 @@ class Dialogue:
         """Begin a response.
 
         Raises:
-            ProtocolError: The conversation has an active response, or an input is unknown.
+            ProtocolError: The conversation has an active response and this one may not interrupt
+                it, or an input is unknown or cannot be understood.
             LimitExceeded: Too many out-of-band responses run.
         """
+        view = self._view(config)
         out_of_band = config.conversation == "none"
         active = self._speaking.active
         if out_of_band:
@@ -124,13 +130,16 @@ class Dialogue:
                     f"{running} out-of-band responses run, the limit is {self._max_out_of_band}",
                     param="response.conversation",
                 )
-        elif active is not None:
+        elif active is not None and not config.interrupt:
             raise ProtocolError(
                 f"Conversation already has an active response: {active.id}. "
                 "Wait for response.done, or cancel it first.",
                 code=ErrorCode.RESPONSE_ACTIVE,
             )
-        view = self._view(config)
+        if config.interrupt and (active is not None or self._speaking.playback.lead_s(now) > 0):
+            self.interrupt(now, CLIENT_CANCELLED)
+            # What was not heard is no part of the conversation that is answered now.
+            view = self._view(config)
         lost = self._history.last_turn_lost() if config.input is None else ""
         if lost and self._host.capabilities.reads_transcripts:
             # To the plugin it would look as if the person had said nothing.
@@ -165,7 +174,7 @@ class Dialogue:
         """The person has the floor: stop the answer, and what is still being played of others."""
         active = self._speaking.active
         if active is not None:
-            self.stop(active, "cancelled", reason, now)
+            self.stop(active, "cancelled", reason, now, truncates=True)
         for item_id, heard in self._speaking.silence(now):
             if item_id in self._history:
                 entry = self._history.get(item_id)
@@ -176,19 +185,26 @@ class Dialogue:
         """Tell the plugin that of an answer which is over, another part was heard."""
         spoken = entry.spoken
         if spoken is not None and self._speaking.get(spoken.response_id) is None:
-            self.tell(Interrupted(spoken.response_id, spoken.heard_text()), now)
+            heard = self._history.heard_of(spoken.response_id)
+            self.tell(Interrupted(spoken.response_id, heard), now)
 
-    def stop(self, response: Response, status: str, reason: str, now: float) -> None:
-        """End a response before it is all said, cancel its work, and tell the plugin."""
-        heard = self._speaking.stop(response, status, reason, now)
+    def stop(
+        self, response: Response, status: str, reason: str, now: float, *, truncates: bool = False
+    ) -> None:
+        """End a response before it is all said, cancel its work, and tell the plugin.
+
+        Args:
+            truncates: The client is told how much was heard, in so far as we know.
+        """
+        cut = self._speaking.stop(response, status, reason, now)
         self._streams.interrupt_lane(response.lane)
-        if response.item_id in self._history:
-            entry = self._history.get(response.item_id)
-            entry.interrupted = True
-            if reason == TURN_DETECTED:
-                self._cut(entry, heard)
-        text = response.spoken.heard_text() if response.audio else "".join(response.delivered_text)
-        self.tell(Interrupted(response.id, text), now)
+        for message, heard in cut:
+            if message.id in self._history:
+                entry = self._history.get(message.id)
+                entry.interrupted = True
+                if truncates:
+                    self._cut(entry, heard)
+        self.tell(Interrupted(response.id, response.heard_text()), now)
 
     def fail_waiting(self, item_id: str, code: str, now: float) -> None:
         """Fail the responses that wait for the words of an item: they will not come."""
@@ -240,11 +256,15 @@ class Dialogue:
         self, config: ResponseConfig, view: tuple[ItemView, ...], now: float
     ) -> ResponseRequested:
         response = self._open(config, view, now)
-        return ResponseRequested(response.id, view, plugin_config(config, self._host.capabilities))
+        wanted = plugin_config(config, self._host.capabilities)
+        response.tools = wanted.tools
+        return ResponseRequested(response.id, view, wanted, response.out_of_band)
 
     def _open(self, config: ResponseConfig, view: tuple[ItemView, ...], now: float) -> Response:
         response = self._speaking.begin(self._new_id("resp"), config, now)
-        response.awaits = frozenset(item.id for item in view if item.text is None)
+        response.awaits = frozenset(
+            item.id for item in view if item.text is None and item.role == "user"
+        )
         self._streams.open_lane(response.lane)
         return response
 
@@ -265,9 +285,19 @@ class Dialogue:
                 self._speaking.say_audio(response, pcm, marks, now)
             case SayText(text=text):
                 self._speaking.say_text(response, text, now)
+            case CallFunction():
+                self._call(response, speech, now)
             case EndResponse(outcome=outcome, reason=reason, usage=usage):
                 self._streams.cancel_lane(response.lane)
+                must_call = response.tools.choice == "required" and not response.calls
+                if outcome is ResponseOutcome.COMPLETED and must_call:
+                    outcome, reason = ResponseOutcome.FAILED, ErrorCode.TOOL_CALL_MISSING
                 self._speaking.generated(response, outcome.value, reason, usage)
+
+    def _call(self, response: Response, call: CallFunction, now: float) -> None:
+        if not response.tools.allows(call.name):
+            raise PluginError(f"the plugin calls function '{call.name}', which it may not call")
+        self._speaking.call(response, call.call, call.name, call.arguments, call.done, now)
 
     def _cut(self, entry: Entry, heard_samples: int) -> None:
         """Note what was heard of an item; the client may know better and say so."""
@@ -294,20 +324,20 @@ class Dialogue:
     def _view(self, config: ResponseConfig) -> tuple[ItemView, ...]:
         if config.input is None:
             return self._history.view()
-        views = (
-            view_of(self._entry(item, f"response.input[{index}]"))
-            for index, item in enumerate(config.input)
-        )
-        return tuple(view for view in views if view is not None)
+        entries: list[Entry] = []
+        pairs = CallPairs()
+        for index, item in enumerate(config.input):
+            param = f"response.input[{index}]"
+            entry = self._input(item, param)
+            pairs.check(entry.item, param)
+            pairs.add(entry.item)
+            entries.append(entry)
+        return prompt_view(entries)
 
-    def _entry(self, item: Item | ItemReference, param: str) -> Entry:
+    def _input(self, item: Item | ItemReference, param: str) -> Entry:
         if isinstance(item, ItemReference):
-            return self._history.get(item.id, code=ErrorCode.ITEM_UNKNOWN_REFERENCE)
-        if isinstance(item, MessageItem):
-            check_can_be_read(item, param)
-            return Entry(item)
-        raise ClientError(
-            "tool calls cannot be the input of a response here",
-            code=ErrorCode.UNSUPPORTED,
-            param=param,
-        )
+            return self._history.get(
+                item.id, code=ErrorCode.ITEM_UNKNOWN_REFERENCE, param=f"{param}.id"
+            )
+        check_can_be_read(item, param, sees=self._host.capabilities.sees)
+        return Entry(item)

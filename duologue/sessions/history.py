@@ -6,99 +6,22 @@ This module must not know how heard positions come about or what a prompt looks 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import deque
 
 import msgspec
 
 from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.duplex_plugins.contract import ItemView
-from duologue.engines.payloads import SpeechMark
-from duologue.protocol.items import (
-    FunctionCallItem,
-    FunctionCallOutputItem,
-    InputAudio,
-    InputText,
-    Item,
-    MessageItem,
-    OutputAudio,
-    OutputText,
-    text_bytes,
-)
+from duologue.protocol.items import InputAudio, Item, MessageItem, text_bytes
+from duologue.sessions.call_pairs import CallPairs
+from duologue.sessions.entry import Entry
+from duologue.sessions.prompt_view import prompt_view
 
 ROOT = "root"
 """The ``previous_item_id`` that means the front."""
 
-MAX_CHARS_PER_S = 25
-"""Nobody speaks faster, so text that is ahead of its audio is told from text that was spoken."""
-
-
-@dataclass(slots=True)
-class Spoken:
-    """The assistant's speech in an item: its text so far, and how text and samples correspond.
-
-    Args:
-        complete: The last sample is the end of the text; else text may be ahead of its audio.
-        cut_sample: Where the person stopped hearing it; ``None``: nowhere.
-    """
-
-    response_id: str
-    rate_hz: int
-    text: str = ""
-    marks: list[SpeechMark] = field(default_factory=list)
-    samples: int = 0
-    complete: bool = False
-    cut_sample: int | None = None
-
-    def heard_text(self) -> str:
-        """Return the text before the cut; all of it where there is none."""
-        return self.text if self.cut_sample is None else self.text_until(self.cut_sample)
-
-    def text_until(self, sample: int) -> str:
-        """Return the words that had been spoken to their end at ``sample``.
-
-        Between two marks the position is interpolated and rounded down to a whole word, and so
-        it is after the last one, as far as anybody can have spoken by then.
-        """
-        start_text, start_sample = 0, 0
-        for mark in self.marks:
-            if mark.sample > sample:
-                share = (sample - start_sample) / (mark.sample - start_sample)
-                return self._whole_words(start_text, mark.text_end, share)
-            start_text, start_sample = mark.text_end, mark.sample
-        if self.complete and sample >= self.samples:
-            return self.text
-        rest = self.samples - start_sample
-        if sample <= start_sample or rest <= 0:
-            return self.text[:start_text].rstrip()
-        end = len(self.text)
-        if not self.complete:
-            end = min(end, start_text + rest * MAX_CHARS_PER_S // self.rate_hz)
-        return self._whole_words(start_text, end, min(1.0, (sample - start_sample) / rest))
-
-    def _whole_words(self, start: int, end: int, share: float) -> str:
-        reached = start + int((end - start) * share)
-        if reached >= len(self.text) or self.text[reached].isspace():
-            return self.text[:reached].rstrip()
-        last_space = self.text.rfind(" ", start, reached)
-        return self.text[: last_space if last_space > start else start].rstrip()
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """One item of the conversation, and what the wire does not show of it.
-
-    Args:
-        lost: Why nobody knows what the person said in it.
-        silence: Nobody spoke in it: the idle time-out made it.
-        size_bytes: What the client put into it, as it was added.
-    """
-
-    item: Item
-    spoken: Spoken | None = None
-    interrupted: bool = False
-    lost: str = ""
-    silence: bool = False
-    size_bytes: int = 0
+REMEMBERED_DELETIONS = 64
+"""Deleted items that are told from those that never were."""
 
 
 class History:
@@ -112,6 +35,8 @@ class History:
         self.changes = 0
         """Grows whenever ``view`` would be another one."""
         self._by_id: dict[str, Entry] = {}
+        self._pairs = CallPairs()
+        self._deleted: deque[str] = deque(maxlen=REMEMBERED_DELETIONS)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -133,24 +58,33 @@ class History:
         index = self._entries.index(self._by_id[item_id])
         return self._entries[index - 1].item.id if index else None
 
-    def get(self, item_id: str, *, code: str = "item_not_found") -> Entry:
+    def get(self, item_id: str, *, code: str = "item_not_found", param: str = "item_id") -> Entry:
         """Return an item.
+
+        Args:
+            code: Of the error where there is none.
+            param: The field that names the item.
 
         Raises:
             ProtocolError: There is none with this id.
         """
         entry = self._by_id.get(item_id)
         if entry is None:
-            raise ProtocolError(
-                f"the conversation has no item '{item_id[:64]}'", code=code, param="item_id"
+            was_there = item_id in self._deleted
+            message = (
+                f"item '{item_id[:64]}' was deleted from the conversation"
+                if was_there
+                else f"the conversation has no item '{item_id[:64]}'"
             )
+            raise ProtocolError(message, code=code, param=param)
         return entry
 
     def add(self, item: Item, previous_item_id: str | None = None) -> Entry:
         """Insert an item after another one, at the front (``root``), or at the end (``None``).
 
         Raises:
-            ProtocolError: The id is taken, or the previous item is unknown. Nothing changed.
+            ProtocolError: The id is taken, the previous item is unknown, or a function call and
+                its output do not fit. Nothing changed.
             LimitExceeded: The conversation is full. Nothing changed.
         """
         if item.id in self._by_id:
@@ -159,6 +93,7 @@ class History:
                 code="item_create_duplicate_item_id",
                 param="item.id",
             )
+        self._pairs.check(item, "item")
         if len(self._entries) >= self._max_items:
             raise LimitExceeded(
                 f"the conversation has {len(self._entries)} items, which is the limit; "
@@ -189,17 +124,26 @@ class History:
                 )
             self._entries.insert(self._entries.index(after) + 1, entry)
         self._by_id[item.id] = entry
+        self._pairs.add(item)
         self._held_bytes += size
         self.changes += 1
         return entry
 
     def make_room(self) -> list[str]:
-        """Forget the oldest items until another one fits; returns their ids."""
+        """Forget the oldest items until another one fits; returns their ids.
+
+        A function call and its output go together, and one whose output is still to come stays
+        as long as anything else can go.
+        """
         forgotten: list[str] = []
         while len(self._entries) >= self._max_items:
-            entry = self._entries[0]
-            self._remove(entry)
-            forgotten.append(entry.item.id)
+            done = (each for each in self._entries if not self._pairs.is_open(each.item))
+            entry = next(done, self._entries[0])
+            partner = self._pairs.partner(entry.item)
+            for item_id in (entry.item.id, partner):
+                if item_id is not None:
+                    self._remove(self._by_id[item_id])
+                    forgotten.append(item_id)
         return forgotten
 
     def delete(self, item_id: str) -> None:
@@ -239,62 +183,18 @@ class History:
     def _remove(self, entry: Entry) -> None:
         self._entries.remove(entry)
         del self._by_id[entry.item.id]
+        self._pairs.remove(entry.item)
+        self._deleted.append(entry.item.id)
         self._held_bytes -= entry.size_bytes
         self.changes += 1
 
+    def heard_of(self, response_id: str) -> str:
+        """Return what was heard of a response, as far as its items are still there."""
+        spoken = (each.spoken for each in self._entries)
+        return "".join(
+            each.heard_text() for each in spoken if each and each.response_id == response_id
+        )
+
     def view(self) -> tuple[ItemView, ...]:
         """Return the conversation as a prompt should have it."""
-        views = (view_of(entry) for entry in self._entries)
-        return tuple(view for view in views if view is not None)
-
-
-def view_of(entry: Entry) -> ItemView | None:
-    """Return one item as a prompt should have it, or ``None`` where it has no place in one."""
-    item = entry.item
-    if isinstance(item, FunctionCallItem | FunctionCallOutputItem):
-        return None
-    if entry.spoken is not None:
-        text: str | None = entry.spoken.heard_text()
-    else:
-        text = _message_text(item)
-    if item.role == "assistant" and not text:
-        return None
-    return ItemView(
-        id=item.id,
-        role=item.role,
-        text=text,
-        interrupted=entry.interrupted,
-        silence=entry.silence,
-    )
-
-
-def check_can_be_read(item: Item, param: str) -> None:
-    """Refuse speech of the person that nobody will ever transcribe.
-
-    Raises:
-        ProtocolError: A part is audio without a transcript.
-    """
-    content = item.content if isinstance(item, MessageItem) else ()
-    for index, part in enumerate(content):
-        if isinstance(part, InputAudio) and part.transcript is None:
-            raise ProtocolError(
-                "audio inside an item is not heard here: append it to the input audio buffer and "
-                "commit it, or send its transcript",
-                code="unsupported",
-                param=f"{param}.content[{index}].transcript",
-            )
-
-
-def _message_text(item: MessageItem) -> str | None:
-    texts: list[str] = []
-    for part in item.content:
-        match part:
-            case InputText(text=text) | OutputText(text=text):
-                texts.append(text)
-            case InputAudio(transcript=None):
-                return None
-            case InputAudio(transcript=transcript) | OutputAudio(transcript=transcript):
-                texts.append(transcript or "")
-            case _:
-                pass
-    return " ".join(text for text in texts if text)
+        return prompt_view(self._entries)

@@ -126,7 +126,9 @@ class SessionMachine:
         self.has_output = self.speaking.has_output
         """Tells whether ``pull`` would return something."""
 
-        self._conversation = Conversation(self.history, self.speaking.playback, new_id)
+        self._conversation = Conversation(
+            self.history, self.speaking.playback, new_id, sees=capabilities.sees
+        )
         self.listening = Listening(
             settings.listening,
             config,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
@@ -17,7 +18,12 @@ from duologue.core.errors import LimitExceeded
 from duologue.protocol.delivery import Delivery
 from duologue.protocol.events import Event, ItemAdded, ItemDone, ItemRetrieved
 from duologue.protocol.items import text_bytes
-from duologue.protocol.response_events import AudioTranscriptDelta, TextDelta
+from duologue.protocol.response_events import (
+    AudioTranscriptDelta,
+    FunctionCallArgumentsDelta,
+    FunctionCallArgumentsDone,
+    TextDelta,
+)
 
 EVENT_BYTES = 256
 """What an event is booked at besides its text: struct, strings and queue slot, rounded up."""
@@ -46,6 +52,18 @@ class OutputLimits:
     events: int = 1024
 
 
+class NextItem(msgspec.Struct, frozen=True, gc=False):
+    """Here the next item of a response's output begins; never sent.
+
+    What follows it belongs to an item that the client has not seen: an interruption takes back
+    all of it.
+    """
+
+    delivery: ClassVar[Delivery] = Delivery.CLEARABLE
+
+    response_id: str
+
+
 class Speech(msgspec.Struct, frozen=True, gc=False):
     """Samples of a response that may go out now, s16le mono at the model's rate."""
 
@@ -53,7 +71,7 @@ class Speech(msgspec.Struct, frozen=True, gc=False):
     pcm: bytes
 
 
-_Entry = Event | bytes
+_Entry = Event | NextItem | bytes
 """An event, or PCM."""
 
 
@@ -124,7 +142,9 @@ class OutputBuffer:
         """Give a response a queue of its own."""
         self._responses[response_id] = _ResponseQueue()
 
-    def put_response(self, response_id: str, event: Event, *, always: bool = False) -> None:
+    def put_response(
+        self, response_id: str, event: Event | NextItem, *, always: bool = False
+    ) -> None:
         """Add an event of a response, behind all its speech so far.
 
         Args:
@@ -186,15 +206,18 @@ class OutputBuffer:
         return self._speech_bytes > 0
 
     def clear(self, response_id: str) -> None:
-        """Drop what an interruption takes back: speech, and text that was not delivered."""
+        """Drop what an interruption takes back: speech, text that was not delivered, new items."""
         queue = self._responses.get(response_id)
         if queue is None:
             return
         kept: deque[_Entry] = deque()
+        unseen = False
         for entry in queue.entries:
             if isinstance(entry, bytes):
                 self.held_bytes -= len(entry)
-            elif entry.delivery is Delivery.CLEARABLE:
+                continue
+            unseen = unseen or isinstance(entry, NextItem)
+            if unseen or entry.delivery is Delivery.CLEARABLE:
                 self._release(entry)
             else:
                 kept.append(entry)
@@ -208,11 +231,13 @@ class OutputBuffer:
         queue = self._responses.pop(response_id, None)
         if queue is not None:
             for entry in queue.entries:
-                assert not isinstance(entry, bytes), "a response is cleared before it is closed"
+                assert not isinstance(entry, bytes | NextItem), (
+                    "a response is cleared before it is closed"
+                )
                 self._control.append(entry)
 
-    def take_event(self) -> Event | None:
-        """Remove the next event that waits for no speech."""
+    def take_event(self) -> Event | NextItem | None:
+        """Remove the next event, or beginning of an item, that waits for no speech."""
         if self._control:
             event = self._control.popleft()
             self._release(event)
@@ -255,7 +280,7 @@ class OutputBuffer:
                     events += 1
         return size, events
 
-    def _admit(self, event: Event, *, always: bool) -> bool:
+    def _admit(self, event: Event | NextItem, *, always: bool) -> bool:
         size = booked_bytes(event)
         if not always:
             try:
@@ -285,15 +310,17 @@ class OutputBuffer:
         if self.held_bytes + size > limit:
             raise OutputOverflow(f"{self.held_bytes + size} bytes would wait, the limit is {limit}")
 
-    def _release(self, event: Event) -> None:
+    def _release(self, event: Event | NextItem) -> None:
         self.held_bytes -= booked_bytes(event)
         self.held_events -= 1
 
 
-def booked_bytes(event: Event) -> int:
+def booked_bytes(event: Event | NextItem) -> int:
     """What an event counts as, here and when it is sent."""
     match event:
         case AudioTranscriptDelta(delta=text) | TextDelta(delta=text):
+            return EVENT_BYTES + len(text)
+        case FunctionCallArgumentsDelta(delta=text) | FunctionCallArgumentsDone(arguments=text):
             return EVENT_BYTES + len(text)
         case ItemAdded(item=item) | ItemDone(item=item) | ItemRetrieved(item=item):
             return EVENT_BYTES + text_bytes(item)

@@ -5,10 +5,21 @@ This module must not know when a configuration changes.
 
 from __future__ import annotations
 
-from duologue.duplex_plugins.contract import Capabilities, PluginConfig
+import msgspec
+
+from duologue.duplex_plugins.contract import Capabilities, PluginConfig, Retention
+from duologue.engines.payloads import Tools, ToolSpec
 from duologue.protocol.config_checks import Supported
 from duologue.protocol.response_config import ResponseConfig
-from duologue.protocol.session_config import CustomVoice, SessionConfig, Voice
+from duologue.protocol.session_config import (
+    CustomVoice,
+    FunctionChoice,
+    FunctionTool,
+    RetentionRatio,
+    SessionConfig,
+    Truncation,
+    Voice,
+)
 
 OPENAI_VOICES = frozenset(
     (
@@ -48,6 +59,37 @@ def plugin_config(
         temperature=config.temperature,
         max_output_tokens=None if limit == "inf" else limit,
         audio_out="audio" in config.output_modalities and capabilities.speaks,
+        tools=_tools(config),
+        retention=_retention(config.truncation),
+    )
+
+
+def _tools(config: SessionConfig | ResponseConfig) -> Tools:
+    functions = tuple(_tool(tool) for tool in config.tools)
+    choice, parallel = config.tool_choice, config.parallel_tool_calls
+    if isinstance(choice, FunctionChoice):
+        named = Tools(functions, "required", choice.name, parallel)
+        # A choice of the session outlives a change of its tools, and must not break its answers.
+        return named if named.allows(choice.name) else Tools(functions, parallel=parallel)
+    if choice == "required" and not functions:
+        return Tools(parallel=parallel)
+    return Tools(functions, choice, parallel=parallel)
+
+
+def _tool(tool: FunctionTool) -> ToolSpec:
+    if tool.parameters is None:
+        return ToolSpec(tool.name, tool.description or "")
+    parameters = msgspec.json.encode(tool.parameters).decode()
+    return ToolSpec(tool.name, tool.description or "", parameters)
+
+
+def _retention(truncation: Truncation) -> Retention:
+    if not isinstance(truncation, RetentionRatio):
+        return Retention(allowed=truncation == "auto")
+    limits = truncation.token_limits
+    return Retention(
+        keep=truncation.retention_ratio,
+        max_tokens=None if limits is None else limits.post_instructions,
     )
 
 

@@ -10,9 +10,10 @@ from enum import Enum
 
 from duologue.codecs.encoder import OutputEncoder
 from duologue.core.fence import Lane
-from duologue.engines.payloads import TokenUsage
+from duologue.engines.payloads import NO_TOOLS, TokenUsage, Tools
 from duologue.protocol.response_config import ResponseConfig
-from duologue.sessions.history import Spoken
+from duologue.sessions.entry import Spoken
+from duologue.sessions.output_items import OutputCall, OutputItem, OutputMessage
 
 
 class ResponseState(Enum):
@@ -56,11 +57,12 @@ class Response:
 
     Args:
         progress_at: When it was created, or last produced something.
-        item_id: The assistant's message; made at the first output.
         audio: The answer is spoken.
-        spoken: All that was generated so far; shared with the conversation's entry.
+        tools: What it may call.
+        items: What was generated so far, in order.
+        shown: How many of them the client was shown; of these the last may still grow.
+        message: The one that is being generated; ``None`` before the first and after a call.
         awaits: Items of its conversation whose words were not known when it was created.
-        delivered_text: What was handed to the connection as text or transcript.
         status: How generation ended, with ``reason``: both are for ``response.done``.
     """
 
@@ -68,20 +70,19 @@ class Response:
     config: ResponseConfig
     progress_at: float
     encoder: OutputEncoder
-    item_id: str = ""
+    tools: Tools = NO_TOOLS
+    items: list[OutputItem] = field(default_factory=list)
+    shown: int = 0
+    message: OutputMessage | None = None
     awaits: frozenset[str] = frozenset()
     state: ResponseState = ResponseState.CREATED
-    spoken: Spoken = field(init=False)
     audio: bool = field(init=False)
-    delivered_text: list[str] = field(default_factory=list)
-    sent_speech: bool = False
     status: str = "completed"
     reason: str = ""
     usage: TokenUsage | None = None
 
     def __post_init__(self) -> None:
         self.audio = "audio" in self.config.output_modalities
-        self.spoken = Spoken(self.id, self.encoder.from_hz)
 
     @property
     def out_of_band(self) -> bool:
@@ -92,6 +93,37 @@ class Response:
     def lane(self) -> Lane:
         """The fencing lane: a response's own id."""
         return Lane(self.id)
+
+    @property
+    def current(self) -> OutputItem:
+        """The item that is being shown; there must be one."""
+        return self.items[self.shown - 1]
+
+    @property
+    def messages(self) -> list[OutputMessage]:
+        """The messages among its items."""
+        return [item for item in self.items if isinstance(item, OutputMessage)]
+
+    @property
+    def calls(self) -> list[OutputCall]:
+        """The function calls among its items."""
+        return [item for item in self.items if isinstance(item, OutputCall)]
+
+    def new_message(self, item_id: str) -> OutputMessage:
+        """Return the next message, which begins where its text and speech are now."""
+        messages = self.messages
+        return OutputMessage(
+            item_id,
+            len(self.items),
+            self.audio,
+            Spoken(self.id, self.encoder.from_hz),
+            text_start=sum(len(each.spoken.text) for each in messages),
+            sample_start=sum(each.spoken.samples for each in messages),
+        )
+
+    def heard_text(self) -> str:
+        """Return all of its text that the person has heard, or could read."""
+        return "".join(message.heard_text() for message in self.messages)
 
     def advance(self, happened: ResponseInput) -> None:
         """Move along ``RESPONSE_LIFE``; a move that is not in the table is our own bug."""

@@ -12,7 +12,14 @@ from typing import TypedDict, cast
 from duologue.engines.payloads import TokenUsage
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode
 from duologue.protocol.events import Event, ItemAdded, ItemDone, RateLimitsUpdated
-from duologue.protocol.items import ContentPart, ItemStatus, MessageItem, OutputAudio, OutputText
+from duologue.protocol.items import (
+    ContentPart,
+    FunctionCallItem,
+    ItemStatus,
+    MessageItem,
+    OutputAudio,
+    OutputText,
+)
 from duologue.protocol.response_events import (
     AudioDelta,
     AudioDone,
@@ -21,6 +28,8 @@ from duologue.protocol.response_events import (
     AudioTranscriptDone,
     ContentPartAdded,
     ContentPartDone,
+    FunctionCallArgumentsDelta,
+    FunctionCallArgumentsDone,
     OutputItemAdded,
     OutputItemDone,
     OutputPart,
@@ -41,6 +50,7 @@ from duologue.protocol.response_resource import (
     StatusDetails,
     Usage,
 )
+from duologue.sessions.output_items import OutputCall, OutputItem, OutputMessage
 from duologue.sessions.response import Response
 
 
@@ -48,7 +58,7 @@ def resource(response: Response, conversation_id: str, status: ResponseStatus) -
     """Return the response as it stands."""
     config = response.config
     done = status != "in_progress"
-    output = (finished_item(response),) if done and response.item_id else ()
+    output = tuple(item.wire for item in response.items[: response.shown]) if done else ()
     return ResponseResource(
         id=response.id,
         status=status,
@@ -65,64 +75,106 @@ def resource(response: Response, conversation_id: str, status: ResponseStatus) -
     )
 
 
-def opened_item(response: Response) -> MessageItem:
-    """Return the response's item as it enters the conversation: empty, in progress."""
-    return MessageItem(id=response.item_id, status="in_progress", role="assistant")
+def opened_message(message: OutputMessage) -> MessageItem:
+    """Return a message as it enters the conversation: empty, in progress."""
+    return MessageItem(id=message.id, status="in_progress", role="assistant")
 
 
-def finished_item(response: Response) -> MessageItem:
-    """Return the response's item with what was delivered of it."""
-    text = "".join(response.delivered_text)
-    part: ContentPart = OutputText(text=text)
-    if response.audio:
-        part = OutputAudio(transcript=text)
-    status: ItemStatus = "completed" if response.status == "completed" else "incomplete"
-    return MessageItem(id=response.item_id, status=status, role="assistant", content=(part,))
+def opened_call(call: OutputCall) -> FunctionCallItem:
+    """Return a function call as it enters the conversation: without arguments, in progress."""
+    return FunctionCallItem(id=call.id, status="in_progress", name=call.name, call_id=call.call_id)
 
 
-def opening_events(response: Response, previous_item_id: str | None) -> Iterator[Event]:
-    """Yield what precedes the first delta."""
-    item = opened_item(response)
-    yield OutputItemAdded(response_id=response.id, output_index=0, item=item)
+def finished_message(message: OutputMessage, status: ItemStatus) -> MessageItem:
+    """Return a message with what was delivered of it."""
+    text = "".join(message.delivered_text)
+    content: ContentPart = OutputAudio(transcript=text) if message.audio else OutputText(text=text)
+    return MessageItem(id=message.id, status=status, role="assistant", content=(content,))
+
+
+def finished_call(call: OutputCall) -> FunctionCallItem:
+    """Return a function call with all its arguments; half a call is ``incomplete``."""
+    return FunctionCallItem(
+        id=call.id,
+        status="completed" if call.whole else "incomplete",
+        name=call.name,
+        call_id=call.call_id,
+        arguments="".join(call.arguments),
+    )
+
+
+def opening_events(
+    response: Response, item: OutputItem, previous_item_id: str | None
+) -> Iterator[Event]:
+    """Yield what comes before the first delta of an item."""
+    yield OutputItemAdded(response_id=response.id, output_index=item.index, item=item.wire)
     if not response.out_of_band:
-        yield ItemAdded(previous_item_id=previous_item_id, item=item)
-    yield ContentPartAdded(**_place(response), part=_part(response, ""))
+        yield ItemAdded(previous_item_id=previous_item_id, item=item.wire)
+    if isinstance(item, OutputMessage):
+        yield ContentPartAdded(**_place(response, item), part=_part(item, ""))
 
 
-def text_delta(response: Response, text: str) -> Event:
+def text_delta(response: Response, message: OutputMessage, text: str) -> Event:
     """Return the event for a piece of text."""
-    if response.audio:
-        return AudioTranscriptDelta(**_place(response), delta=text)
-    return TextDelta(**_place(response), delta=text)
+    if message.audio:
+        return AudioTranscriptDelta(**_place(response, message), delta=text)
+    return TextDelta(**_place(response, message), delta=text)
 
 
-def audio_delta(response: Response, wire: bytes) -> AudioDelta:
+def arguments_delta(response: Response, call: OutputCall, piece: str) -> Event:
+    """Return the event for a piece of a call's arguments."""
+    return FunctionCallArgumentsDelta(
+        response_id=response.id,
+        item_id=call.id,
+        output_index=call.index,
+        call_id=call.call_id,
+        delta=piece,
+    )
+
+
+def audio_delta(response: Response, message: OutputItem, wire: bytes) -> AudioDelta:
     """Return the event for a piece of speech in the response's output format."""
     return AudioDelta(
         response_id=response.id,
-        item_id=response.item_id,
-        output_index=0,
+        item_id=message.id,
+        output_index=message.index,
         content_index=0,
         delta=wire,
     )
 
 
 def closing_events(
-    response: Response, conversation_id: str, previous_item_id: str | None
+    response: Response, item: OutputItem, previous_item_id: str | None
 ) -> Iterator[Event]:
-    """Yield what follows the last delta, ``response.done`` included."""
-    if response.item_id:
-        text = "".join(response.delivered_text)
-        if response.audio:
-            yield AudioDone(**_place(response))
-            yield AudioTranscriptDone(**_place(response), transcript=text)
-        else:
-            yield TextDone(**_place(response), text=text)
-        item = finished_item(response)
-        yield ContentPartDone(**_place(response), part=_part(response, text))
-        if not response.out_of_band:
-            yield ItemDone(previous_item_id=previous_item_id, item=item)
-        yield OutputItemDone(response_id=response.id, output_index=0, item=item)
+    """Yield what follows the last delta of an item."""
+    if isinstance(item, OutputMessage):
+        yield from _closing_of_message(response, item)
+    else:
+        yield FunctionCallArgumentsDone(
+            response_id=response.id,
+            item_id=item.id,
+            output_index=item.index,
+            call_id=item.call_id,
+            name=item.name,
+            arguments=item.wire.arguments,
+        )
+    if not response.out_of_band:
+        yield ItemDone(previous_item_id=previous_item_id, item=item.wire)
+    yield OutputItemDone(response_id=response.id, output_index=item.index, item=item.wire)
+
+
+def _closing_of_message(response: Response, message: OutputMessage) -> Iterator[Event]:
+    text = "".join(message.delivered_text)
+    if message.audio:
+        yield AudioDone(**_place(response, message))
+        yield AudioTranscriptDone(**_place(response, message), transcript=text)
+    else:
+        yield TextDone(**_place(response, message), text=text)
+    yield ContentPartDone(**_place(response, message), part=_part(message, text))
+
+
+def ending_events(response: Response, conversation_id: str) -> Iterator[Event]:
+    """Yield what follows the last item."""
     status = cast(ResponseStatus, response.status)
     yield ResponseDone(response=resource(response, conversation_id, status))
     yield RateLimitsUpdated()
@@ -135,17 +187,17 @@ class _Place(TypedDict):
     content_index: int
 
 
-def _place(response: Response) -> _Place:
+def _place(response: Response, message: OutputMessage) -> _Place:
     return {
         "response_id": response.id,
-        "item_id": response.item_id,
-        "output_index": 0,
+        "item_id": message.id,
+        "output_index": message.index,
         "content_index": 0,
     }
 
 
-def _part(response: Response, text: str) -> OutputPart:
-    return AudioPart(transcript=text) if response.audio else TextPart(text=text)
+def _part(message: OutputMessage, text: str) -> OutputPart:
+    return AudioPart(transcript=text) if message.audio else TextPart(text=text)
 
 
 def _status_details(response: Response) -> StatusDetails | None:
@@ -180,9 +232,16 @@ def _usage(usage: TokenUsage | None) -> Usage:
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         input_token_details=InputTokenDetails(
-            text_tokens=usage.input_tokens,
+            text_tokens=usage.input_tokens - usage.input_audio_tokens,
+            audio_tokens=usage.input_audio_tokens,
             cached_tokens=usage.cached_tokens,
-            cached_tokens_details=CachedTokenDetails(text_tokens=usage.cached_tokens),
+            cached_tokens_details=CachedTokenDetails(
+                text_tokens=usage.cached_tokens - usage.cached_audio_tokens,
+                audio_tokens=usage.cached_audio_tokens,
+            ),
         ),
-        output_token_details=OutputTokenDetails(text_tokens=usage.output_tokens),
+        output_token_details=OutputTokenDetails(
+            text_tokens=usage.output_tokens - usage.output_audio_tokens,
+            audio_tokens=usage.output_audio_tokens,
+        ),
     )

@@ -14,28 +14,28 @@ from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.errors import PluginError
 from duologue.core.ids import IdMaker
 from duologue.engines.payloads import SpeechMark, TokenUsage
-from duologue.protocol.events import Event, ItemDeleted
+from duologue.protocol.events import Event
 from duologue.protocol.response_config import ResponseConfig
-from duologue.protocol.response_events import AudioTranscriptDelta, ResponseCreated, TextDelta
+from duologue.protocol.response_events import (
+    AudioTranscriptDelta,
+    FunctionCallArgumentsDelta,
+    ResponseCreated,
+    TextDelta,
+)
 from duologue.sessions.history import History
 from duologue.sessions.output_buffer import (
+    NextItem,
     OutputBuffer,
     OutputLimits,
     OutputOverflow,
     Speech,
     booked_bytes,
 )
+from duologue.sessions.output_items import OutputCall, OutputItem, OutputMessage
 from duologue.sessions.playback import PlaybackLedger
 from duologue.sessions.response import Response, ResponseInput, ResponseState
-from duologue.sessions.response_wire import (
-    audio_delta,
-    closing_events,
-    finished_item,
-    opened_item,
-    opening_events,
-    resource,
-    text_delta,
-)
+from duologue.sessions.response_wire import arguments_delta, audio_delta, resource, text_delta
+from duologue.sessions.showing import Showing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,9 @@ class Speaking:
         """Responses so far."""
         self._sent_samples: dict[str, int] = {}
         self._ended: list[Response] = []
-        self._history = history
         self._new_id = new_id
         self._conversation_id = new_id("conv")
+        self._showing = Showing(history, self.buffer, self._conversation_id)
         self._responses: dict[str, Response] = {}
         self.get = self._responses.get
         """Returns a response that has not ended, by its id. Asked for each frame, so no method."""
@@ -140,10 +140,10 @@ class Speaking:
         Raises:
             OutputOverflow: The response does not fit any more.
         """
-        self._open_item(response)
-        response.spoken.text += text
+        message = response.message or self._begin_message(response)
+        message.spoken.text += text
         response.progress_at = now
-        self.buffer.put_response(response.id, text_delta(response, text))
+        self.buffer.put_response(response.id, text_delta(response, message, text))
 
     def say_audio(
         self, response: Response, pcm: bytes, marks: Sequence[SpeechMark], now: float
@@ -161,15 +161,48 @@ class Speaking:
         if not response.audio:
             self._count_sent(response, samples)
             return
-        if response.state is ResponseState.CREATED:
-            self._open_item(response)
+        message = response.message
+        if message is None:
+            if not pcm:
+                return
+            message = self._begin_message(response)
         if marks:
-            response.spoken.marks.extend(marks)
+            message.mark(marks)
         if pcm:
             self.buffer.put_speech(response.id, pcm)
-            response.spoken.samples += samples
+            message.spoken.samples += samples
             if self._merging and self.buffer.speech_samples(response.id) >= self._merge_samples:
                 self.paced_until = None
+
+    def call(
+        self, response: Response, key: str, name: str, arguments: str, whole: bool, now: float
+    ) -> None:
+        """Add a piece of a function call, or all of it.
+
+        Args:
+            key: The plugin's name for the call.
+            whole: It is the last piece.
+
+        Raises:
+            OutputOverflow: The response does not fit any more.
+            PluginError: The call is over already.
+        """
+        response.progress_at = now
+        call = response.items[-1] if response.items else None
+        if not isinstance(call, OutputCall) or call.key != key:
+            if any(earlier.key == key for earlier in response.calls):
+                raise PluginError(f"the plugin goes on with call '{key}', which is over")
+            call = OutputCall(
+                self._new_id("item"), len(response.items), key, name, self._new_id("call")
+            )
+            self._begin_item(response, call)
+            response.message = None
+        elif call.whole:
+            raise PluginError(f"the plugin goes on with call '{key}', which is over")
+        if arguments:
+            self.buffer.put_response(response.id, arguments_delta(response, call, arguments))
+            call.arguments.append(arguments)
+        call.whole = whole
 
     def generated(
         self, response: Response, status: str, reason: str, usage: TokenUsage | None
@@ -177,29 +210,45 @@ class Speaking:
         """Everything of a response is said; it ends when all of it is sent."""
         response.ended_with(status, reason)
         response.usage = usage
-        if status == "failed":
+        message = response.message
+        if message is not None and status == "failed":
             # Text may have been ahead of the audio that now never comes.
-            response.spoken.cut_sample = response.spoken.samples
-        else:
-            response.spoken.complete = True
+            message.spoken.cut_sample = message.spoken.samples
+        elif response.items and status == "completed":
+            response.items[-1].complete()
+        elif message is not None:
+            message.complete()
         response.advance(ResponseInput.GENERATED)
         self.buffer.complete(response.id)
         if self._merging:
             self.paced_until = None
         self._end_if_delivered(response)
 
-    def stop(self, response: Response, status: str, reason: str, now: float) -> int:
-        """End a response now: drop what was not sent. Returns how many samples were heard."""
+    def stop(
+        self, response: Response, status: str, reason: str, now: float
+    ) -> list[tuple[OutputMessage, int]]:
+        """End a response now: drop what was not sent.
+
+        A function call of which the client has seen the beginning goes out as far as it was
+        generated; one that it has not seen never was.
+
+        Returns:
+            The messages of which not all was heard, and how many samples were.
+        """
         response.ended_with(status, reason)
         response.advance(ResponseInput.STOPPED)
         self.buffer.clear(response.id)
         self.paced_until = None
-        heard = 0
-        if response.item_id and response.audio:
-            heard = self.playback.interrupt(response.item_id, now)
-            response.spoken.cut_sample = heard
-        self._close(response)
-        return heard
+        del response.items[response.shown :]
+        cut: list[tuple[OutputMessage, int]] = []
+        for message in response.messages:
+            heard = self.playback.interrupt(message.id, now) if message.audio else 0
+            if message is response.items[-1] or (message.audio and heard < message.spoken.samples):
+                if message.audio:
+                    message.spoken.cut_sample = heard
+                cut.append((message, heard))
+        self._close(response, delivered=False)
+        return cut
 
     def pull(self, now: float, max_bytes: int) -> list[Event]:
         """Return what may be sent now, in order, about ``max_bytes`` of it at most."""
@@ -208,6 +257,9 @@ class Speaking:
         room = max_bytes
         while room > 0:
             event = self.buffer.take_event() if self.buffer.held_events else None
+            if isinstance(event, NextItem):
+                self._turn_to_next_item(self._responses[event.response_id])
+                continue
             if event is None:
                 speech = self._take_speech(now)
                 if speech is None:
@@ -216,7 +268,7 @@ class Speaking:
                 room -= len(speech.pcm)
             else:
                 room -= booked_bytes(event)
-                if isinstance(event, AudioTranscriptDelta | TextDelta):
+                if isinstance(event, AudioTranscriptDelta | TextDelta | FunctionCallArgumentsDelta):
                     self._deliver_text(event)
             events.append(event)
             if not self.buffer:
@@ -258,22 +310,28 @@ class Speaking:
         ended, self._ended = self._ended, []
         return sent, ended
 
-    def _open_item(self, response: Response) -> None:
-        if response.state is not ResponseState.CREATED:
-            return
-        response.item_id = self._new_id("item")
-        previous = None
-        if not response.out_of_band:
-            for forgotten in self._history.make_room():
-                self.emit(ItemDeleted(item_id=forgotten))
-            previous = self._history.last_id
-            entry = self._history.add(opened_item(response))
-            if response.audio:
-                entry.spoken = response.spoken
-        # Not behind other events: an item that comes after this one names it.
-        for event in opening_events(response, previous):
-            self.buffer.put(event, always=True)
-        response.advance(ResponseInput.FIRST_OUTPUT)
+    # Items of a response: begun when they are generated, shown when their turn has come
+
+    def _begin_message(self, response: Response) -> OutputMessage:
+        message = response.new_message(self._new_id("item"))
+        self._begin_item(response, message)
+        response.message = message
+        return message
+
+    def _begin_item(self, response: Response, item: OutputItem) -> None:
+        if response.items:
+            self.buffer.put_response(response.id, NextItem(response.id))
+            response.items[-1].complete()
+            if self._merging:
+                self.paced_until = None
+        response.items.append(item)
+        if response.state is ResponseState.CREATED:
+            self._showing.show(response, item)
+            response.advance(ResponseInput.FIRST_OUTPUT)
+
+    def _turn_to_next_item(self, response: Response) -> None:
+        self._showing.turn_over(response)
+        self._end_if_delivered(response)
 
     def _take_speech(self, now: float) -> Speech | None:
         if self._lead_s is None and not self._merge_samples:
@@ -298,11 +356,13 @@ class Speaking:
 
     def _deliver_speech(self, speech: Speech, now: float) -> Event:
         response = self._responses[speech.response_id]
+        message = response.current
+        assert isinstance(message, OutputMessage), "speech belongs to a message"
         samples = len(speech.pcm) // SAMPLE_BYTES
-        self.playback.on_sent(response.item_id, samples, now)
+        self.playback.on_sent(message.id, samples, now)
         self._count_sent(response, samples)
-        response.sent_speech = True
-        event = audio_delta(response, response.encoder.encode(speech.pcm))
+        message.sent_speech = True
+        event = audio_delta(response, message, response.encoder.encode(speech.pcm))
         if response.state is ResponseState.DRAINING:
             self._end_if_delivered(response)
         return event
@@ -311,30 +371,22 @@ class Speaking:
         self._sent_samples[response.id] = self._sent_samples.get(response.id, 0) + samples
         self.unsettled = True
 
-    def _deliver_text(self, event: AudioTranscriptDelta | TextDelta) -> None:
+    def _deliver_text(
+        self, event: AudioTranscriptDelta | TextDelta | FunctionCallArgumentsDelta
+    ) -> None:
         response = self._responses.get(event.response_id)
         if response is not None:
-            response.delivered_text.append(event.delta)
+            if isinstance(message := response.current, OutputMessage):
+                message.delivered_text.append(event.delta)
             self._end_if_delivered(response)
 
     def _end_if_delivered(self, response: Response) -> None:
-        if response.state is not ResponseState.DRAINING or not self.buffer.is_empty(response.id):
-            return
-        tail = response.encoder.flush() if response.sent_speech else b""
-        if tail:
-            self.buffer.put_response(response.id, audio_delta(response, tail), always=True)
-        response.advance(ResponseInput.DELIVERED)
-        self._close(response)
+        if response.state is ResponseState.DRAINING and self.buffer.is_empty(response.id):
+            response.advance(ResponseInput.DELIVERED)
+            self._close(response, delivered=True)
 
-    def _close(self, response: Response) -> None:
-        previous = None
-        if response.item_id in self._history:
-            previous = self._history.previous_id(response.item_id)
-            entry = self._history.get(response.item_id)
-            entry.item = finished_item(response)
-        for event in closing_events(response, self._conversation_id, previous):
-            self.buffer.put_response(response.id, event, always=True)
-        self.buffer.close(response.id)
+    def _close(self, response: Response, *, delivered: bool) -> None:
+        self._showing.close(response, delivered=delivered)
         del self._responses[response.id]
         self._ended.append(response)
         self.unsettled = True
@@ -342,7 +394,9 @@ class Speaking:
     def is_audible(self, now: float) -> bool:
         """Tell whether the person has heard something of what is being said."""
         playback, response = self.playback, self.active
-        if response is not None and playback.heard_samples(response.item_id, now) > 0:
+        if response is not None and any(
+            playback.heard_samples(item.id, now) > 0 for item in response.items
+        ):
             return True
         # An answer that is all sent may still be playing while the next one begins.
         return any(playback.heard_samples(item_id, now) > 0 for item_id in playback.playing(now))

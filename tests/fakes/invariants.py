@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 
 from duologue.protocol.events import Event
-from duologue.protocol.items import MessageItem, OutputAudio, OutputText
+from duologue.protocol.items import FunctionCallItem, Item, MessageItem, OutputAudio, OutputText
 from duologue.protocol.json_codec import decode_event, encode_event
 from duologue.protocol.response_events import (
     AudioDelta,
     AudioTranscriptDelta,
     AudioTranscriptDone,
+    FunctionCallArgumentsDelta,
+    FunctionCallArgumentsDone,
     OutputItemAdded,
     OutputItemDone,
     ResponseCreated,
@@ -30,6 +32,7 @@ class WireInvariants:
     - After the event that interrupts, no audio of the old answer (I3).
     - Every event survives the codec (I6).
     - Deltas of a text, together, are the text (I7).
+    - Items of a response stand in its output as they were added, and as they were done.
     """
 
     def __init__(self) -> None:
@@ -38,6 +41,8 @@ class WireInvariants:
         self._seq = 0
         self._interrupted: set[str] = set()
         self._items_open: set[str] = set()
+        self._places: dict[str, list[str]] = defaultdict(list)
+        self._outputs: dict[str, list[Item]] = defaultdict(list)
         self._text: dict[str, str] = defaultdict(str)
 
     @property
@@ -66,11 +71,17 @@ class WireInvariants:
             case ResponseDone(response=response):
                 assert response.id in self.created
                 assert response.id not in self.done
+                assert list(response.output) == self._outputs.pop(response.id, [])
                 self.done.append(response.id)
             case OutputItemAdded(item=item):
+                assert item.status == "in_progress"
+                places = self._places[event.response_id]
+                assert event.output_index == len(places)
+                places.append(item.id)
                 self._items_open.add(item.id)
-            case AudioTranscriptDelta() | TextDelta():
+            case AudioTranscriptDelta() | TextDelta() | FunctionCallArgumentsDelta():
                 assert event.item_id in self._items_open
+                assert self._places[event.response_id][event.output_index] == event.item_id
                 self._text[event.item_id] += event.delta
             case AudioDelta():
                 assert event.item_id in self._items_open
@@ -79,16 +90,26 @@ class WireInvariants:
                 assert self._text[item_id] == text
             case TextDone(item_id=item_id, text=text):
                 assert self._text[item_id] == text
+            case FunctionCallArgumentsDone(item_id=item_id, arguments=arguments):
+                assert event.item_id in self._items_open
+                assert self._text[item_id] == arguments
             case OutputItemDone(item=item):
                 self._items_open.remove(item.id)
-                assert isinstance(item, MessageItem)
-                (part,) = item.content
-                assert isinstance(part, OutputAudio | OutputText)
-                said = part.transcript if isinstance(part, OutputAudio) else part.text
-                assert self._text[item.id] == said
+                self._outputs[event.response_id].append(item)
+                assert self._text[item.id] == said_in(item)
             case _:
                 pass
 
     def interrupted(self, response_id: str) -> None:
         """From here on, no audio of this response may come."""
         self._interrupted.add(response_id)
+
+
+def said_in(item: Item) -> str | None:
+    """Return the text of a message, or the arguments of a call."""
+    if isinstance(item, FunctionCallItem):
+        return item.arguments
+    assert isinstance(item, MessageItem)
+    (part,) = item.content
+    assert isinstance(part, OutputAudio | OutputText)
+    return part.transcript if isinstance(part, OutputAudio) else part.text

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from duologue.duplex_plugins.contract import (
+    CallFunction,
     Capabilities,
     EndResponse,
     PluginConfig,
@@ -20,7 +21,7 @@ from duologue.duplex_plugins.contract import (
     StageOutput,
     StartStage,
 )
-from duologue.engines.payloads import AudioChunk, SpeechMark, TextDelta
+from duologue.engines.payloads import AudioChunk, SpeechMark, TextDelta, ToolCallDelta
 
 I = TypeVar("I", bound=PluginInput)  # noqa: E741
 
@@ -49,6 +50,8 @@ class FakePlugin:
         self._answers = answers
         self._credit = credit
         self._next: list[PluginEffect] = []
+        self._calls = 0
+        self._half: dict[str, str] = {}
 
     def then(self, *effects: PluginEffect) -> None:
         """Say these at the next input, whatever it is."""
@@ -79,9 +82,22 @@ class FakePlugin:
         effects, state._next = state._next, []
         return [*effects, *state._of_stage(item)]
 
+    def _call(self, response_id: str, piece: ToolCallDelta) -> PluginEffect:
+        """Call a function; a piece with ``call_id`` "more" is half a call, and others follow it."""
+        half = piece.call_id == "more"
+        call = self._half.pop(response_id, None)
+        if call is None:
+            self._calls += 1
+            call = str(self._calls)
+        if half:
+            self._half[response_id] = call
+        return CallFunction(response_id, call, piece.name, piece.arguments, done=not half)
+
     def _of_stage(self, item: PluginInput) -> list[PluginEffect]:
         if not self._answers:
             return []
+        if isinstance(item, StageOutput) and not isinstance(item.payload, ToolCallDelta):
+            self._half.pop(item.key, None)
         match item:
             case ResponseRequested(response_id=response_id):
                 return [
@@ -99,6 +115,8 @@ class FakePlugin:
                 return [SayText(key, text)]
             case StageOutput(key=key, payload=SpeechMark() as mark):
                 return [SayAudio(key, b"", (mark,))]
+            case StageOutput(key=key, payload=ToolCallDelta() as piece):
+                return [self._call(key, piece)]
             case StageEnded(key=key):
                 return [EndResponse(key)]
             case StageFailed(key=key, code=code):

@@ -9,8 +9,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from duologue.duplex_plugins.contract import (
     Capabilities,
+    ConversationChanged,
     EndResponse,
     Interrupted,
+    ItemView,
     PluginEffect,
     PluginInput,
     ResponseRequested,
@@ -18,7 +20,13 @@ from duologue.duplex_plugins.contract import (
     StageFailed,
     StageOutput,
 )
-from duologue.engines.payloads import AudioChunk, EndOfTurn, SpeechMark, TextDelta
+from duologue.engines.payloads import (
+    AudioChunk,
+    EndOfTurn,
+    SpeechMark,
+    TextDelta,
+    ToolCallDelta,
+)
 from duologue.protocol.commands import (
     CancelResponse,
     ClearAudio,
@@ -32,8 +40,14 @@ from duologue.protocol.commands import (
     UpdateSession,
 )
 from duologue.protocol.events import ErrorEvent, ItemAdded, ItemDeleted, SpeechStarted
-from duologue.protocol.items import InputText, MessageItem
+from duologue.protocol.items import (
+    FunctionCallItem,
+    FunctionCallOutputItem,
+    InputText,
+    MessageItem,
+)
 from duologue.protocol.response_events import AudioDelta, ResponseDone
+from duologue.protocol.session_config import FunctionTool
 from duologue.protocol.session_patch import (
     AudioInputPatch,
     AudioPatch,
@@ -61,7 +75,8 @@ RATE_HZ = 24000
 class ContractPlugin(FakePlugin):
     """A plugin that holds the session to its contract.
 
-    Nothing of a response comes before its request, nor after its end.
+    Nothing of a response comes before its request, nor after its end; no conversation holds a
+    call without an output behind it, or an output without its call.
     """
 
     def __init__(self) -> None:
@@ -72,11 +87,14 @@ class ContractPlugin(FakePlugin):
         match item:
             case ResponseRequested(response_id=response_id):
                 assert response_id not in self.open_responses
+                check_pairs(item.conversation)
                 self.open_responses.add(response_id)
             case StageOutput(key=key) | StageEnded(key=key) | StageFailed(key=key):
                 assert key in self.open_responses, f"{item} after the end of its response"
             case Interrupted(response_id=response_id):
                 self.open_responses.discard(response_id)
+            case ConversationChanged(conversation=conversation):
+                check_pairs(conversation)
             case _:
                 pass
         effects = super().step(state, item)
@@ -84,6 +102,18 @@ class ContractPlugin(FakePlugin):
             if isinstance(effect, EndResponse):
                 self.open_responses.discard(effect.response_id)
         return effects
+
+
+def check_pairs(conversation: Sequence[ItemView]) -> None:
+    waiting: list[str] = []
+    for view in conversation:
+        if view.call is not None:
+            waiting.append(view.call.call_id)
+        elif view.role == "tool":
+            waiting.remove(view.call_id)
+        else:
+            assert waiting == []
+    assert waiting == []
 
 
 class SessionModel(RuleBasedStateMachine):
@@ -94,6 +124,8 @@ class SessionModel(RuleBasedStateMachine):
         engine = FakeEngine(pipelines=(STAGE, "vad", "asr", "end_of_turn"))
         self.plugin = ContractPlugin()
         self.call = FakeCall(self.plugin, engine, SETTINGS)
+        tools = (FunctionTool(name="look"),)
+        self.call.send(UpdateSession(session=SessionPatch(tools=tools)))
         self.client = self.call.client
         self.gone: list[str] = []
         """Requests that have ended or were cancelled: a late engine may still speak for them."""
@@ -119,13 +151,37 @@ class SessionModel(RuleBasedStateMachine):
     # The client
 
     @precondition(alive)
-    @rule(out_of_band=st.booleans(), text=st.booleans())
-    def client_wants_an_answer(self, out_of_band: bool, text: bool) -> None:
+    @rule(
+        out_of_band=st.booleans(),
+        text=st.booleans(),
+        required=st.booleans(),
+        interrupt=st.booleans(),
+    )
+    def client_wants_an_answer(
+        self, out_of_band: bool, text: bool, required: bool, interrupt: bool
+    ) -> None:
         params = ResponseParams(
             conversation="none" if out_of_band else "auto",
             output_modalities=("text",) if text else ("audio",),
+            tool_choice="required" if required else "auto",
+            interrupt=interrupt,
         )
+        active = self.call.machine.speaking.active
         self.call.send(CreateResponse(response=params))
+        stopped = active is not None and self.call.machine.speaking.get(active.id) is None
+        if active is not None and stopped and self.client.reading:
+            self.client.wire.interrupted(active.id)
+
+    @precondition(alive)
+    @rule(which=st.integers(0, 20), own=st.booleans())
+    def client_tells_the_output_of_a_function(self, which: int, own: bool) -> None:
+        if own:
+            # A client brings its history along.
+            self.call.send(CreateItem(item=FunctionCallItem(name="look", arguments="{}")))
+        items = [event.item for event in self.client.of(ItemAdded)]
+        calls = [item.call_id for item in items if isinstance(item, FunctionCallItem)] or ["none"]
+        call_id = calls[-1 - which % len(calls)]
+        self.call.send(CreateItem(item=FunctionCallOutputItem(call_id=call_id, output="seen")))
 
     @precondition(alive)
     @rule()
@@ -190,7 +246,7 @@ class SessionModel(RuleBasedStateMachine):
     @precondition(lambda self: self.call.engine.submitted)
     @rule(
         which=st.integers(0, 20),
-        what=st.sampled_from(["audio", "audio", "text", "mark"]),
+        what=st.sampled_from(["audio", "audio", "text", "mark", "call", "half"]),
         size=st.integers(1, 36_000),
     )
     def engine_speaks_perhaps_late(self, which: int, what: str, size: int) -> None:
@@ -207,6 +263,10 @@ class SessionModel(RuleBasedStateMachine):
                 engine.output(request.id, AudioChunk(b"\x01\x00" * size, RATE_HZ))
             case "text":
                 engine.output(request.id, TextDelta("word "))
+            case "call":
+                engine.output(request.id, ToolCallDelta(0, "", "look", '{"at":1}'))
+            case "half":
+                engine.output(request.id, ToolCallDelta(0, "more", "look", "[" * (size % 9)))
             case _:
                 engine.output(request.id, SpeechMark(5, 100))
 

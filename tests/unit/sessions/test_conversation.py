@@ -27,7 +27,8 @@ from duologue.protocol.items import (
     OutputText,
 )
 from duologue.sessions.conversation import Conversation
-from duologue.sessions.history import History, Spoken
+from duologue.sessions.entry import Spoken
+from duologue.sessions.history import History
 from duologue.sessions.playback import PlaybackLedger
 
 RATE_HZ = 1000

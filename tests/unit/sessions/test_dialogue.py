@@ -22,8 +22,9 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.engines.payloads import TokenUsage
 from duologue.protocol.items import (
-    FunctionCallItem,
+    FunctionCallOutputItem,
     InputAudio,
+    InputImage,
     ItemReference,
     MessageItem,
 )
@@ -75,8 +76,17 @@ def test_an_answer_may_be_to_something_else_than_the_conversation() -> None:
 @pytest.mark.parametrize(
     ("item", "code", "param"),
     [
-        (ItemReference(id="x"), "item_reference_invalid_item_id", "item_id"),
-        (FunctionCallItem(name="f"), "unsupported", "response.input[1]"),
+        (ItemReference(id="x"), "item_reference_invalid_item_id", "response.input[1].id"),
+        (
+            FunctionCallOutputItem(call_id="c", output="1"),
+            "tool_call_not_found",
+            "response.input[1].call_id",
+        ),
+        (
+            MessageItem(role="user", content=(InputImage(image_url="data:image/png;base64,"),)),
+            "unsupported",
+            "response.input[1].content[0]",
+        ),
         (
             MessageItem(role="user", content=(InputAudio(),)),
             "unsupported",
@@ -185,7 +195,7 @@ def test_of_an_answer_that_overflowed_before_it_was_sent_nothing_was_heard() -> 
     response = bench.request()
     bench.say(SayText(response.id, "one two"), SayAudio(response.id, pcm(1000)))
     bench.say(SayAudio(response.id, pcm(1001)))
-    entry = bench.history.get(response.item_id)
+    entry = bench.history.get(response.messages[0].id)
     assert entry.interrupted
     assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "")]
 

@@ -43,10 +43,10 @@ def test_an_interruption_cancels_the_answer_and_its_work_and_tells_what_was_hear
     (done,) = bench.of(ResponseDone)
     assert done.response.status_details.reason == TURN_DETECTED  # type: ignore[union-attr]
     (cut,) = bench.of(ItemTruncated)
-    assert (cut.item_id, cut.audio_end_ms) == (response.item_id, 2000)
+    assert (cut.item_id, cut.audio_end_ms) == (response.messages[0].id, 2000)
     assert bench.events.index(done) < bench.events.index(cut)
     assert bench.history.view()[0] == ItemView(
-        id=response.item_id, role="assistant", text="one two", interrupted=True
+        id=response.messages[0].id, role="assistant", text="one two", interrupted=True
     )
 
 
@@ -83,13 +83,13 @@ def test_an_answer_that_was_heard_to_its_end_is_not_cut() -> None:
 def test_a_deleted_item_is_not_cut() -> None:
     bench = Bench()
     response = bench.speak()
-    bench.history.delete(response.item_id)
+    bench.history.delete(response.messages[0].id)
     bench.dialogue.interrupt(T + 1.0)
     assert bench.of(ItemTruncated) == []
     again = bench.speak()
     bench.say(EndResponse(again.id))
     bench.read()
-    bench.history.delete(again.item_id)
+    bench.history.delete(again.messages[0].id)
     bench.dialogue.interrupt(T + 1.0)
     assert bench.of(ItemTruncated) == []
 
@@ -123,7 +123,7 @@ def test_a_written_answer_was_read_as_far_as_it_was_delivered() -> None:
 def test_the_plugin_is_told_when_an_answer_that_is_over_was_heard_differently() -> None:
     bench = Bench()
     response = bench.speak()
-    entry = bench.history.get(response.item_id)
+    entry = bench.history.get(response.messages[0].id)
     bench.dialogue.heard_changed(entry, T)
     assert bench.plugin.of(Interrupted) == []
     bench.say(EndResponse(response.id))

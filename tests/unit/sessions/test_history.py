@@ -4,46 +4,19 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.duplex_plugins.contract import ItemView
-from duologue.engines.payloads import SpeechMark
 from duologue.protocol.items import (
     FunctionCallItem,
     FunctionCallOutputItem,
     InputAudio,
-    InputImage,
     InputText,
     Item,
     MessageItem,
-    OutputAudio,
-    OutputText,
 )
-from duologue.sessions.history import (
-    ROOT,
-    Entry,
-    History,
-    Spoken,
-    check_can_be_read,
-    view_of,
-)
-
-RATE_HZ = 1000
-"""One sample is a millisecond."""
-
-TEXT = "one two three four five six"
-
-
-def spoken(
-    text: str = TEXT,
-    samples: int = 6000,
-    marks: tuple[SpeechMark, ...] = (),
-    *,
-    complete: bool = True,
-) -> Spoken:
-    return Spoken("r", RATE_HZ, text, list(marks), samples, complete)
+from duologue.sessions.entry import Spoken
+from duologue.sessions.history import ROOT, History
 
 
 def user(item_id: str, text: str = "hello") -> MessageItem:
@@ -56,94 +29,6 @@ def speech_of_user(item_id: str, transcript: str | None = None) -> MessageItem:
 
 def ids(history: History) -> list[str]:
     return [view.id for view in history.view()]
-
-
-# What was heard
-
-
-def test_an_answer_that_was_not_cut_was_heard_to_its_end() -> None:
-    assert spoken().heard_text() == TEXT
-
-
-def test_an_answer_that_was_cut_ends_with_the_last_whole_word() -> None:
-    answer = spoken()
-    answer.cut_sample = 2300
-    assert answer.heard_text() == "one two"
-
-
-def test_at_a_mark_the_text_is_exact() -> None:
-    answer = spoken(marks=(SpeechMark(7, 1000), SpeechMark(13, 5000)))
-    assert answer.text_until(1000) == "one two"
-    assert answer.text_until(5000) == "one two three"
-    assert answer.text_until(6000) == TEXT
-
-
-def test_between_marks_words_are_interpolated() -> None:
-    answer = spoken(marks=(SpeechMark(7, 1000), SpeechMark(len(TEXT), 3000)))
-    assert answer.text_until(500) == "one"
-    assert answer.text_until(1999) == "one two three"
-    assert answer.text_until(2999) == "one two three four five"
-
-
-def test_before_the_first_word_nothing_was_heard() -> None:
-    assert spoken().text_until(0) == ""
-    assert spoken(marks=(SpeechMark(7, 1000),)).text_until(10) == ""
-
-
-def test_words_without_audio_so_far_were_not_heard() -> None:
-    answer = spoken(samples=1000, marks=(SpeechMark(7, 1000),), complete=False)
-    assert answer.text_until(1000) == "one two"
-    answer.complete = True
-    assert answer.text_until(1000) == TEXT
-
-
-def test_without_marks_nobody_is_taken_to_speak_faster_than_people_do() -> None:
-    answer = spoken(samples=200, complete=False)
-    assert answer.text_until(200) == "one"
-    assert answer.text_until(100) == ""
-
-
-def test_a_word_that_is_cut_is_not_heard_even_at_the_border_of_marks() -> None:
-    answer = spoken("Hello there. Fine", marks=(SpeechMark(12, 1000),), samples=2000)
-    assert answer.text_until(1400) == "Hello there."
-
-
-def test_an_answer_without_audio_was_not_heard() -> None:
-    assert spoken(samples=0, complete=False).text_until(0) == ""
-
-
-@st.composite
-def answers(draw: st.DrawFn) -> Spoken:
-    words = draw(st.lists(st.text("abcé,", min_size=1, max_size=8), max_size=12))
-    text = " ".join(words)
-    places = draw(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 9000)), max_size=8))
-    ends = sorted(end for end, _ in places)
-    samples = sorted(sample for _, sample in places)
-    marks = tuple(SpeechMark(end, at) for end, at in zip(ends, samples, strict=True))
-    return spoken(text, draw(st.integers(0, 9000)), marks, complete=draw(st.booleans()))
-
-
-@given(answer=answers(), cut=st.one_of(st.none(), st.integers(0, 9000)))
-def test_what_was_heard_is_always_a_beginning_of_the_text_in_whole_words(
-    answer: Spoken, cut: int | None
-) -> None:
-    answer.cut_sample = cut
-    heard = answer.heard_text()
-    assert answer.text.startswith(heard)
-    at_a_mark = any(
-        answer.text[: mark.text_end].rstrip() == heard.rstrip() for mark in answer.marks
-    )
-    rest = answer.text[len(heard) :]
-    assert at_a_mark or not heard or not rest or rest[0] == " "
-
-
-@given(answer=answers(), places=st.tuples(st.integers(0, 9000), st.integers(0, 9000)))
-def test_more_audio_never_means_less_text(answer: Spoken, places: tuple[int, int]) -> None:
-    earlier, later = sorted(places)
-    assert len(answer.text_until(earlier)) <= len(answer.text_until(later))
-
-
-# Items
 
 
 def test_items_stand_where_they_were_put() -> None:
@@ -243,53 +128,9 @@ def test_a_transcript_leaves_written_parts_alone() -> None:
 def test_a_transcript_of_an_item_that_is_gone_is_dropped() -> None:
     history = History(10)
     history.set_user_transcript("a", "hello")
-    history.add(FunctionCallItem(id="b", name="f"))
+    history.add(FunctionCallItem(id="b", name="f", status="in_progress"))
     history.set_user_transcript("b", "hello")
     assert history.view() == ()
-
-
-# What a prompt sees
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        FunctionCallItem(id="a", name="f"),
-        FunctionCallOutputItem(id="a", call_id="c", output="1"),
-        MessageItem(id="a", role="assistant", status="in_progress"),
-    ],
-    ids=lambda item: type(item).__name__,
-)
-def test_some_items_have_no_place_in_a_prompt(item: Item) -> None:
-    assert view_of(Entry(item)) is None
-
-
-def test_a_prompt_sees_all_text_of_a_message() -> None:
-    content = (InputText(text="a"), InputImage(image_url="data:"), InputText(text=""))
-    said = (OutputText(text="b"), OutputAudio(transcript="c"), OutputAudio())
-    history = History(10)
-    history.add(MessageItem(id="1", role="system", content=content))
-    history.add(MessageItem(id="2", role="assistant", content=said))
-    assert [(view.role, view.text) for view in history.view()] == [
-        ("system", "a"),
-        ("assistant", "b c"),
-    ]
-
-
-def test_a_prompt_sees_of_the_assistants_speech_what_was_heard() -> None:
-    item = MessageItem(id="a", role="assistant", content=(OutputAudio(transcript=TEXT),))
-    entry = Entry(item, spoken(), interrupted=True)
-    assert entry.spoken is not None
-    entry.spoken.cut_sample = 2300
-    assert view_of(entry) == ItemView(id="a", role="assistant", text="one two", interrupted=True)
-
-
-def test_an_answer_of_which_nothing_was_heard_is_no_part_of_a_prompt() -> None:
-    item = MessageItem(id="a", role="assistant", content=(OutputAudio(transcript=TEXT),))
-    entry = Entry(item, spoken())
-    assert entry.spoken is not None
-    entry.spoken.cut_sample = 0
-    assert view_of(entry) is None
 
 
 def test_two_equal_items_are_still_two() -> None:
@@ -298,29 +139,6 @@ def test_two_equal_items_are_still_two() -> None:
     second.item = msgspec.structs.replace(second.item, id="a")
     assert first.item == second.item
     assert history.previous_id("b") == "a"
-
-
-def test_speech_without_words_is_refused_because_nobody_will_transcribe_it() -> None:
-    content = (InputText(text="a"), InputAudio(audio=b"\x00\x00"))
-    with pytest.raises(ProtocolError, match="append it to the input audio buffer") as refusal:
-        check_can_be_read(MessageItem(role="user", content=content), "item")
-    assert (refusal.value.code, refusal.value.param) == (
-        "unsupported",
-        "item.content[1].transcript",
-    )
-
-
-@pytest.mark.parametrize(
-    "item",
-    [
-        speech_of_user("a", "hello"),
-        user("a"),
-        FunctionCallItem(name="f"),
-        MessageItem(role="assistant", content=(OutputAudio(),)),
-    ],
-)
-def test_what_has_words_or_needs_none_is_taken(item: Item) -> None:
-    check_can_be_read(item, "item")
 
 
 def test_what_clients_put_in_is_bounded_together_and_freed_with_its_items() -> None:
@@ -370,3 +188,99 @@ def test_words_that_are_lost_are_known_to_be_lost() -> None:
     history.add(user("d"))
     assert history.last_turn_lost() == ""
     history.lose_user_transcript("gone", "stage_failed")
+
+
+# Function calls and their outputs
+
+
+def call(number: int) -> FunctionCallItem:
+    return FunctionCallItem(id=f"call {number}", name="f", call_id=f"c{number}")
+
+
+def output(number: int) -> FunctionCallOutputItem:
+    return FunctionCallOutputItem(id=f"output {number}", call_id=f"c{number}", output="1")
+
+
+@pytest.mark.parametrize(
+    ("there", "new", "code"),
+    [
+        ([], output(1), "tool_call_not_found"),
+        (
+            [call(1), output(1)],
+            FunctionCallOutputItem(id="x", call_id="c1", output="2"),
+            "tool_call_already_answered",
+        ),
+        ([call(1)], FunctionCallItem(id="x", name="g", call_id="c1"), "invalid_value"),
+    ],
+)
+def test_a_call_has_one_output_and_an_output_has_a_call(
+    there: list[Item], new: Item, code: str
+) -> None:
+    history = History(10)
+    for item in there:
+        history.add(item)
+    before = ids(history)
+    with pytest.raises(ProtocolError) as refusal:
+        history.add(new)
+    assert (refusal.value.code, refusal.value.param) == (code, "item.call_id")
+    assert ids(history) == before
+
+
+def test_an_output_that_was_deleted_can_be_given_again() -> None:
+    history = History(10)
+    history.add(call(1))
+    history.add(output(1))
+    history.delete("output 1")
+    history.add(output(1))
+    assert [view.id for view in history.view()] == ["call 1", "output 1"]
+
+
+@pytest.mark.parametrize(
+    "order", [(call(1), output(1), user("a")), (user("a"), call(1), output(1))]
+)
+def test_a_call_and_its_output_are_forgotten_together(order: tuple[Item, ...]) -> None:
+    history = History(3)
+    for item in order:
+        history.add(item)
+    forgotten = history.make_room()
+    if isinstance(order[0], FunctionCallItem):
+        assert forgotten == ["call 1", "output 1"]
+    else:
+        assert forgotten == ["a"]
+        assert history.make_room() == []
+        history.add(user("b"))
+        assert history.make_room() == ["call 1", "output 1"]
+
+
+def test_a_call_whose_output_is_still_to_come_is_forgotten_last() -> None:
+    history = History(2)
+    history.add(call(1))
+    history.add(user("a"))
+    assert history.make_room() == ["a"]
+    history.add(call(2))
+    assert history.make_room() == ["call 1"]
+    with pytest.raises(ProtocolError) as refusal:
+        history.add(output(1))
+    assert refusal.value.code == "tool_call_not_found"
+
+
+def test_a_deleted_item_is_told_from_one_that_never_was() -> None:
+    history = History(10)
+    history.add(user("a"))
+    history.delete("a")
+    with pytest.raises(ProtocolError, match="item 'a' was deleted"):
+        history.get("a")
+    with pytest.raises(ProtocolError, match="the conversation has no item 'b'"):
+        history.get("b")
+
+
+def test_what_was_heard_of_a_response_is_what_was_heard_of_its_messages() -> None:
+    history = History(10)
+    for number, text in enumerate(("One moment.", " It is sunny.")):
+        entry = history.add(MessageItem(id=str(number), role="assistant"))
+        entry.spoken = Spoken("r", 1000, text, samples=1000, complete=True)
+    history.add(user("a"))
+    assert history.heard_of("r") == "One moment. It is sunny."
+    history.get("1").spoken.cut_sample = 0  # type: ignore[union-attr]
+    assert history.heard_of("r") == "One moment."
+    assert history.heard_of("another") == ""

@@ -12,6 +12,7 @@ from duologue.protocol.audio_formats import PcmFormat
 from duologue.protocol.commands import ResponseParams
 from duologue.protocol.response_config import response_config
 from duologue.protocol.session_config import SessionConfig
+from duologue.sessions.output_items import OutputCall
 from duologue.sessions.response import RESPONSE_LIFE, Response, ResponseInput, ResponseState
 
 S, I = ResponseState, ResponseInput  # noqa: E741
@@ -64,8 +65,22 @@ def test_a_response_belongs_to_the_conversation_unless_it_is_kept_out() -> None:
 def test_each_response_has_a_lane_and_speech_of_its_own() -> None:
     response, other = make_response(), make_response()
     assert response.lane == Lane("resp_1")
-    assert response.spoken is not other.spoken
-    assert (response.spoken.response_id, response.spoken.rate_hz) == ("resp_1", 24000)
+    spoken = response.new_message("a").spoken
+    assert spoken is not other.new_message("a").spoken
+    assert (spoken.response_id, spoken.rate_hz) == ("resp_1", 24000)
+
+
+def test_a_later_message_begins_where_the_speech_of_the_response_is() -> None:
+    response = make_response()
+    first = response.new_message("a")
+    first.spoken.text, first.spoken.samples = "One moment.", 2400
+    response.items += [first, OutputCall("b", 1, "key", "look", "call_1")]
+    second = response.new_message("c")
+    assert (second.index, second.text_start, second.sample_start) == (2, 11, 2400)
+    second.spoken.text = " Sunny."
+    response.items.append(second)
+    assert (response.messages, response.calls) == ([first, second], [response.items[1]])
+    assert response.heard_text() == "One moment. Sunny."
 
 
 def test_how_generation_ended_is_noted() -> None:

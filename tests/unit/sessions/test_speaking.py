@@ -43,7 +43,7 @@ def test_an_item_is_announced_before_one_that_names_it() -> None:
     bench.history.add(later)
     bench.speaking.emit(ItemAdded(previous_item_id=bench.history.previous_id("later"), item=later))
     added = [event.item.id for event in bench.pull() if isinstance(event, ItemAdded)]
-    assert added == [response.item_id, "later"]
+    assert added == [response.messages[0].id, "later"]
 
 
 def test_text_is_said_when_the_speech_before_it_was_sent() -> None:
@@ -137,7 +137,7 @@ def test_an_answer_whose_item_was_deleted_ends_all_the_same() -> None:
     bench = Bench()
     response = bench.begin()
     bench.speaking.say_text(response, "Hello", T)
-    bench.history.delete(response.item_id)
+    bench.history.delete(response.messages[0].id)
     bench.speaking.generated(response, "completed", "", None)
     done(bench.pull())
 
@@ -152,8 +152,9 @@ def test_a_stopped_response_says_nothing_more_and_tells_how_much_was_heard() -> 
     bench.speaking.say_audio(response, pcm(3000), (), T)
     bench.pull()
     bench.speaking.say_text(response, " And more.", T)
-    heard = bench.speaking.stop(response, "cancelled", "turn_detected", T + 0.3)
-    assert heard == 300 * MS == response.spoken.cut_sample
+    ((message, heard),) = bench.speaking.stop(response, "cancelled", "turn_detected", T + 0.3)
+    assert message is response.messages[0]
+    assert heard == 300 * MS == response.messages[0].spoken.cut_sample
     events = bench.pull(T + 9)
     assert pieces(events) == []
     resource = done(events).response
@@ -179,7 +180,7 @@ def test_what_waits_for_the_pace_is_stopped_too(generated: bool) -> None:
 
 def test_a_response_without_output_can_be_stopped() -> None:
     bench = Bench()
-    assert bench.speaking.stop(bench.begin(), "failed", "stage_failed", T) == 0
+    assert bench.speaking.stop(bench.begin(), "failed", "stage_failed", T) == []
     assert done(bench.pull()).response.output == ()
 
 
@@ -187,8 +188,9 @@ def test_a_written_answer_has_no_heard_part() -> None:
     bench = Bench()
     response = bench.begin(output_modalities=("text",))
     bench.speaking.say_text(response, "Hello", T)
-    assert bench.speaking.stop(response, "cancelled", "client_cancelled", T) == 0
-    assert response.spoken.cut_sample is None
+    cut = bench.speaking.stop(response, "cancelled", "client_cancelled", T)
+    assert cut == [(response.messages[0], 0)]
+    assert response.messages[0].spoken.cut_sample is None
 
 
 def test_what_has_ended_may_still_be_playing_and_can_be_silenced() -> None:
@@ -197,7 +199,7 @@ def test_what_has_ended_may_still_be_playing_and_can_be_silenced() -> None:
     bench.speaking.say_audio(response, pcm(1000), (), T)
     bench.speaking.generated(response, "completed", "", None)
     bench.pull()
-    assert bench.speaking.silence(T + 0.4) == [(response.item_id, 400 * MS)]
+    assert bench.speaking.silence(T + 0.4) == [(response.messages[0].id, 400 * MS)]
     assert bench.speaking.silence(T + 0.5) == []
 
 
@@ -244,7 +246,7 @@ def test_text_is_complete_with_the_last_sample_unless_the_answer_failed() -> Non
         bench.speaking.say_audio(response, pcm(200), (SpeechMark(3, 200 * MS),), T)
         bench.speaking.generated(response, status, "", None)
         heard = "one two three" if status == "completed" else "one"
-        assert response.spoken.heard_text() == heard
+        assert response.messages[0].spoken.heard_text() == heard
 
 
 # Limits and mistakes
@@ -279,7 +281,7 @@ def test_speech_in_a_written_answer_counts_as_sent_and_is_heard_by_nobody() -> N
     bench.speaking.say_audio(response, pcm(300), (SpeechMark(1, 2),), T)
     assert bench.speaking.settle() == ({"r": 300 * MS}, [])
     assert pieces(bench.pull()) == []
-    assert response.item_id == ""
+    assert response.items == []
 
 
 def test_part_of_a_sample_is_a_mistake_of_the_plugin() -> None:
