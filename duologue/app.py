@@ -38,6 +38,7 @@ from duologue.gateway.http.faults import server_logger
 from duologue.gateway.http.front_door import FrontDoor
 from duologue.gateway.http.models import ModelRoutes
 from duologue.gateway.http.services import HttpServices
+from duologue.gateway.http.speech import SpeechRoutes
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.tls import Certificate, choose_certificate, server_context
@@ -153,6 +154,7 @@ async def running_app(
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
         *ClientSecretRoutes(sessions, access, gateway.http).routes(),
         *BetaSecretRoutes(sessions, access, gateway.http).routes(),
+        *SpeechRoutes(services).routes(),
     ]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(

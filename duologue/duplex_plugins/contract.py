@@ -19,23 +19,8 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from duologue.core.audio import AudioFrame
+from duologue.duplex_plugins.one_shot import NOTHING_ALONE, OneShot
 from duologue.engines.payloads import NO_TOOLS, Payload, SpeechMark, TokenUsage, ToolCall, Tools
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneShot:
-    """Pipelines that serve single requests over plain HTTP; ``None``: the model cannot do it.
-
-    Args:
-        chat: Reads a ``ChatRequest``, gives ``TextDelta``, ``ToolCallDelta`` and ``TokenUsage``.
-        speech: Reads ``SpeakText``, gives ``AudioChunk`` and ``SpeechMark``.
-        transcription: Reads ``AudioChunk`` and ``DecodeSpeech``, gives ``Transcript``; ``None``:
-            the recogniser of all sessions does.
-    """
-
-    chat: str | None = None
-    speech: str | None = None
-    transcription: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +51,7 @@ class Capabilities:
     voices: tuple[str, ...] = ("default",)
     speaks: bool = True
     sees: bool = False
-    one_shot: OneShot = OneShot()
+    one_shot: OneShot = NOTHING_ALONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

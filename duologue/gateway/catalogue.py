@@ -31,11 +31,13 @@ class ServedModel:
     Args:
         pipelines: What serves each task; a task that is not here cannot be done.
         voices: The first is the default.
+        speeds: The slowest and the fastest that its voice can speak by itself.
     """
 
     name: str
     pipelines: Mapping[Task, str]
     voices: Sequence[str]
+    speeds: tuple[float, float] = (1.0, 1.0)
 
     def can(self, task: Task) -> bool:
         """Tell whether the model does this."""
@@ -115,5 +117,5 @@ def served_models(
             for task, pipeline in offered.items()
             if pipeline is not None and engine.has_pipeline(pipeline)
         }
-        models.append(ServedModel(name, pipelines, capabilities.voices))
+        models.append(ServedModel(name, pipelines, capabilities.voices, one_shot.speeds))
     return models

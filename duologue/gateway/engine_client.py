@@ -104,12 +104,14 @@ class EngineClient:
         *,
         more_input: bool = False,
         credit: int | None = None,
+        timeout_s: float | None = None,
     ) -> Iterator[Outputs]:
         """Run a request while the ``with`` lasts.
 
         Args:
             pipeline: As ``engines.ports.Request``, likewise the others.
             credit: How much may wait here to be taken.
+            timeout_s: Where the usual time is too short.
 
         Raises:
             CapacityError: There is no room for it.
@@ -123,7 +125,7 @@ class EngineClient:
             first=first,
             more_input=more_input,
             credit=credit,
-            deadline_s=self._clock.now() + self._timeout_s,
+            deadline_s=self._clock.now() + (timeout_s or self._timeout_s),
         )
         outputs = Outputs(self._engine, request)
         self._engine.submit(request, outputs)

@@ -23,6 +23,7 @@ WITHOUT_TEST_OF_THEIR_OWN = {
     "clients/devices.py": "declarations only",
     "clients/transports/base.py": "declarations only",
     "duplex_plugins/contract.py": "declarations only",
+    "duplex_plugins/one_shot.py": "declarations only",
     "engines/executors/base.py": "declarations only",
     "engines/ports.py": "declarations only",
     "engines/runners/contract.py": "declarations only",

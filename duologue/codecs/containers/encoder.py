@@ -61,7 +61,8 @@ _RECIPES: Mapping[OutputFormat, _Recipe] = MappingProxyType(
 class AudioFileEncoder:
     """Encodes one file: PCM goes in piece by piece, and the bytes that are complete come out.
 
-    A file may begin a few milliseconds after the speech: codecs look ahead.
+    A file may begin a few milliseconds after the speech: codecs look ahead. One that nobody wants
+    any more is just let go of.
 
     Args:
         audio_format: What is written.
@@ -103,11 +104,6 @@ class AudioFileEncoder:
             return before
         return self._codec.finish()
 
-    def close(self) -> None:
-        """Give up; for a file that nobody wants any more."""
-        if self._codec is not None:
-            self._codec.close()
-
 
 class _Codec:
     """A muxer and a codec of libav, writing to memory."""
@@ -132,7 +128,6 @@ class _Codec:
             codec.bit_rate = recipe.bit_rate
         self._convert: Any = av.AudioResampler(recipe.sample_format, "mono", self._rate_hz)
         self._samples = 0
-        self._open = True
 
     def encode(self, pcm: bytes) -> bytes:
         self._write(self._to_rate.process(pcm))
@@ -142,13 +137,8 @@ class _Codec:
         self._write(self._to_rate.flush())
         for packet in self._stream.encode(None):
             self._file.mux(packet)
-        self.close()
+        self._file.close()
         return self._written.take()
-
-    def close(self) -> None:
-        if self._open:
-            self._open = False
-            self._file.close()
 
     def _write(self, pcm: bytes) -> None:
         if not pcm:

@@ -24,7 +24,6 @@ from duologue.duplex_plugins.contract import (
     EndResponse,
     Interrupted,
     ItemView,
-    OneShot,
     PluginConfig,
     PluginEffect,
     PluginInput,
@@ -39,6 +38,7 @@ from duologue.duplex_plugins.contract import (
     TurnKind,
     UserTranscript,
 )
+from duologue.duplex_plugins.one_shot import OneShot
 from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,
@@ -112,7 +112,11 @@ class CascadedPlugin:
         return Capabilities(
             reads_transcripts=True,
             voices=settings.voices,
-            one_shot=OneShot(chat=settings.llm_pipeline, speech=settings.tts_pipeline),
+            one_shot=OneShot(
+                chat=settings.llm_pipeline,
+                speech=settings.tts_pipeline,
+                speeds=(settings.slowest_speech, settings.fastest_speech),
+            ),
         )
 
     def open(self, config: PluginConfig) -> State:

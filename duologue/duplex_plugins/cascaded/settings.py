@@ -49,6 +49,12 @@ class CascadedSettings(Section):
     voices: Annotated[tuple[str, ...], Field(min_length=1)] = ("default",)
     """Voices that the synthesiser has; the first one speaks where a client asks for none."""
 
+    slowest_speech: Annotated[float, Field(gt=0, le=1)] = 0.5
+    """Slowest speed of the synthesiser; single requests are stretched to what it cannot do."""
+
+    fastest_speech: Annotated[float, Field(ge=1, le=4)] = 2.0
+    """Its fastest."""
+
     persona: str = (
         "You are Duologue, a helpful voice assistant. Answer briefly in plain spoken English."
     )

@@ -17,7 +17,6 @@ from duologue.duplex_plugins.contract import (
     EndResponse,
     Interrupted,
     ItemView,
-    OneShot,
     PluginConfig,
     PluginEffect,
     PluginInput,
@@ -30,6 +29,7 @@ from duologue.duplex_plugins.contract import (
     StageOutput,
     StartStage,
 )
+from duologue.duplex_plugins.one_shot import OneShot
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark
 
 OUTPUTS = "{outputs}"

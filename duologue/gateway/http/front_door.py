@@ -50,7 +50,7 @@ class FrontDoor:
                     return await route.handle(request)
                 self._admission.check_request()
                 with self._counted():
-                    return await self._while_wanted(request, route.handle)
+                    return await self._while_wanted(request, route)
             return self._failed(request, route, crashes[0])
 
         return serve
@@ -69,15 +69,15 @@ class FrontDoor:
         finally:
             self._requests -= 1
 
-    async def _while_wanted(self, request: web.Request, handle: Handler) -> web.StreamResponse:
+    async def _while_wanted(self, request: web.Request, route: Route) -> web.StreamResponse:
         """Run a handler until it is done, its client has gone, or its time is over."""
-        limit_s = self._settings.request_timeout_s
+        limit_s = route.timeout_s or self._settings.request_timeout_s
         watch: _Watch | None = None
         try:
             async with asyncio.timeout(limit_s) as limit:
                 watch = _Watch(request, limit)
                 try:
-                    return await handle(request)
+                    return await route.handle(request)
                 finally:
                     watch.stop()
         except TimeoutError:

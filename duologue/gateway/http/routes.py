@@ -57,6 +57,7 @@ class Route:
         is_work: It needs models: it is refused before they are loaded, counts against the limit,
             ends with its client and has a time limit. Otherwise it is somebody's own business.
         needs_key: An API key is needed, where the server has any.
+        timeout_s: Longest time for an answer, where the usual one is too short.
     """
 
     method: str
@@ -70,6 +71,7 @@ class Route:
     refusals: Sequence[int] = ()
     is_work: bool = True
     needs_key: bool = True
+    timeout_s: float | None = None
 
 
 def add_routes(router: web.UrlDispatcher, routes: Sequence[tuple[Route, Handler]]) -> None:

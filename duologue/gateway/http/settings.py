@@ -26,6 +26,18 @@ class HttpSettings(Section):
     request_timeout_s: Seconds = 120.0
     """Longest time for an answer, a streamed one to its end."""
 
+    audio_timeout_s: Seconds = 900.0
+    """The same for speech and transcription: a long text is listened to while it is spoken."""
+
+    max_speech_chars: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
+    """Longest text that one request may have spoken: about 20 minutes."""
+
+    max_audio_file_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 25 << 20
+    """Largest audio file."""
+
+    max_audio_s: Annotated[float, Field(ge=1, le=86_400)] = 7200.0
+    """Longest audio in a file."""
+
     keep_alive_s: Seconds = 10.0
     """A comment goes into an event stream that was silent for so long: proxies cut silent ones."""
 

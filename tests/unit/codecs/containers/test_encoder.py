@@ -121,10 +121,9 @@ def test_pieces_may_end_within_a_sample(audio_format: OutputFormat) -> None:
     assert len(ours) == len(theirs)
 
 
-def test_a_file_can_be_given_up_at_any_time() -> None:
+def test_a_file_may_be_let_go_of_at_any_time() -> None:
     for audio_format in OutputFormat:
         encoder = AudioFileEncoder(audio_format, RATE_HZ)
         assert encoder.compresses is (audio_format in COMPRESSED)
         encoder.encode(PCM)
-        encoder.close()
-        encoder.close()
+        del encoder

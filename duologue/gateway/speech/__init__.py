@@ -1,0 +1,1 @@
+"""Text into speech for routes: clauses, pace, voices, files. Knows no transport."""
