@@ -128,7 +128,7 @@ class ToolSpec(_Payload, frozen=True):
 class Tools(_Payload, frozen=True):
     """What functions a model may call, and whether it has to.
 
-    ``none``: it may call none, though it is shown them. ``required``: it must call one; where
+    ``none``: it may call none, and need not know of them. ``required``: it must call one; where
     ``only`` names a function, that one. Without ``parallel`` it calls one at most.
     """
 

@@ -10,7 +10,15 @@ from typing import Any
 import msgspec
 
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import ChatRequest, TokenUsage
+from duologue.engines.payloads import (
+    ChatMessage,
+    ChatRequest,
+    TokenUsage,
+    ToolCall,
+    ToolCallDelta,
+    Tools,
+    ToolSpec,
+)
 
 CONTEXT_EXCEEDED = "context_length_exceeded"
 REQUEST_REFUSED = "request_refused"
@@ -20,12 +28,27 @@ _CONTEXT_ERRORS = frozenset((CONTEXT_EXCEEDED, "exceed_context_size_error"))
 _LONGEST_MESSAGE_CHARS = 300
 
 
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _CallPiece(msgspec.Struct):
+    """The first piece of a call has id and name; later ones only more of the arguments."""
+
+    index: int | None = None
+    id: str | None = None
+    function: _Function = msgspec.field(default_factory=_Function)
+
+
 class _Delta(msgspec.Struct):
     content: str | None = None
+    tool_calls: list[_CallPiece] | None = None
 
 
 class _Choice(msgspec.Struct):
     delta: _Delta = msgspec.field(default_factory=_Delta)
+    finish_reason: str | None = None
 
 
 class _Details(msgspec.Struct):
@@ -56,6 +79,25 @@ class ChatChunk(msgspec.Struct):
         """What was written."""
         return "".join(choice.delta.content or "" for choice in self.choices)
 
+    def calls(self) -> list[ToolCallDelta]:
+        """Return the pieces of function calls in it."""
+        return [
+            ToolCallDelta(
+                # Some servers leave out the index of the only call.
+                piece.index or 0,
+                piece.id or "",
+                piece.function.name or "",
+                piece.function.arguments or "",
+            )
+            for choice in self.choices
+            for piece in choice.delta.tool_calls or ()
+        ]
+
+    @property
+    def cut(self) -> bool:
+        """The model was allowed to write no more."""
+        return any(choice.finish_reason == "length" for choice in self.choices)
+
     def token_usage(self) -> TokenUsage | None:
         """What was read and written, if this piece says so."""
         if self.usage is None:
@@ -85,7 +127,7 @@ class ChatChunk(msgspec.Struct):
 class ChatBody(msgspec.Struct, omit_defaults=True):
     """What is asked of a server. A default is left out, so that old servers understand it."""
 
-    messages: list[dict[str, str]]
+    messages: list[dict[str, Any]]
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     model: str | None = None
@@ -94,23 +136,62 @@ class ChatBody(msgspec.Struct, omit_defaults=True):
     top_p: float | None = None
     stop: tuple[str, ...] | None = None
     response_format: dict[str, Any] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
     stream: bool = False
     stream_options: dict[str, bool] | None = None
 
 
 def chat_body(request: ChatRequest) -> ChatBody:
     """Return a streaming request for ``request``."""
+    functions = request.tools.functions
     return ChatBody(
-        messages=[{"role": m.role, "content": m.content} for m in request.messages],
+        messages=[_message(message) for message in request.messages],
         max_tokens=request.max_tokens,
         temperature=request.temperature,
         seed=request.seed if request.temperature else None,
         top_p=request.top_p if request.top_p < 1 else None,
         stop=request.stop or None,
         response_format=_response_format(request.schema),
+        tools=[_tool(spec) for spec in functions] or None,
+        tool_choice=_tool_choice(request.tools) if functions else None,
+        parallel_tool_calls=False if functions and not request.tools.parallel else None,
         stream=True,
         stream_options={"include_usage": True},
     )
+
+
+def _message(message: ChatMessage) -> dict[str, Any]:
+    body: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.images:
+        text = [{"type": "text", "text": message.content}] if message.content else []
+        pictures = [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
+        body["content"] = [*text, *pictures]
+    if message.calls:
+        body["tool_calls"] = [_call(call) for call in message.calls]
+    if message.role == "tool":
+        body["tool_call_id"] = message.call_id
+    return body
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.call_id, "type": "function", "function": function}
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": spec.name}
+    if spec.description:
+        function["description"] = spec.description
+    function["parameters"] = msgspec.json.decode(spec.parameters)
+    return {"type": "function", "function": function}
+
+
+def _tool_choice(tools: Tools) -> str | dict[str, Any]:
+    if tools.only:
+        return {"type": "function", "function": {"name": tools.only}}
+    return tools.choice
 
 
 def _response_format(schema: str) -> dict[str, Any] | None:

@@ -21,11 +21,13 @@ from typing import Annotated, Any, Protocol, cast
 import msgspec
 
 from duologue.core.errors import ConfigError, EngineError
-from duologue.engines.payloads import ChatMessage, ChatRequest, TextDelta, TokenUsage
+from duologue.engines.payloads import NO_TOOLS, ChatMessage, ChatRequest, TokenUsage
 from duologue.engines.runners.background import Feed
 from duologue.engines.runners.contract import Job, Step
+from duologue.engines.runners.llm.answer_reader import AnswerReader
 from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED, chat_body, chunk_from
 from duologue.engines.runners.llm.slots import Slot, best_slot
+from duologue.engines.runners.llm.tool_text import schema_of_call
 from duologue.engines.runners.registry import RunnerType, Wake
 
 _SIGACTION_BYTES = 1024
@@ -70,7 +72,7 @@ class _Task:
         self.request = request
         self.slot = slot
         self.feed = feed
-        self.written: list[str] = []
+        self.reader = AnswerReader(request)
 
 
 class LlamaCppRunner:
@@ -119,15 +121,15 @@ class LlamaCppRunner:
         task = cast("_Task | None", job.state)
         if task is not None:
             step = task.feed.take()
-            if step.done and task.written:
-                answer = ChatMessage("assistant", "".join(task.written))
-                task.slot.cached = (*task.request.messages, answer)
+            if step.done and task.reader.written:
+                answer = ChatMessage("assistant", "".join(task.reader.written))
+                task.slot.cached = (*_read_by(task.request), answer)
             return step
         request = job.inputs.popleft()
         if not isinstance(request, ChatRequest):
             kind = type(request).__name__
             return Step(error=EngineError(f"a language model reads a ChatRequest, not {kind}"))
-        slot = best_slot(self._slots, request.messages, self._uses)
+        slot = best_slot(self._slots, _read_by(request), self._uses)
         if slot is None:
             limit = len(self._slots)
             return Step(
@@ -137,7 +139,7 @@ class LlamaCppRunner:
         slot.used = self._uses
         slot.busy = True
         # What it will have read, at most; a cancelled task may leave less.
-        slot.cached = request.messages
+        slot.cached = _read_by(request)
         task = _Task(request, slot, Feed(self._wake, capacity=request.max_tokens + 64))
         job.state = task
         threading.Thread(target=self._run, args=(task,), name="answer", daemon=True).start()
@@ -162,14 +164,11 @@ class LlamaCppRunner:
             if error is not None:
                 task.feed.end(error)
                 return True
-            if chunk.text and not only_read:
-                task.written.append(chunk.text)
-                task.feed.put(TextDelta(chunk.text))
-            usage = chunk.token_usage()
-            if usage is not None:
-                task.feed.put(
-                    TokenUsage(usage.input_tokens, 0, usage.cached_tokens) if only_read else usage
-                )
+            if not only_read:
+                for output in task.reader.feed(chunk):
+                    task.feed.put(output)
+            elif (usage := chunk.token_usage()) is not None:
+                task.feed.put(TokenUsage(usage.input_tokens, 0, usage.cached_tokens))
             return task.feed.stopped
 
         try:
@@ -180,16 +179,40 @@ class LlamaCppRunner:
         except (EngineError, RuntimeError) as exc:
             task.feed.end(exc if isinstance(exc, EngineError) else EngineError(f"llama.cpp: {exc}"))
             return
+        for output in task.reader.finish():
+            task.feed.put(output)
         task.feed.end()
 
     def _body(self, task: _Task) -> dict[str, Any]:
-        body: dict[str, Any] = msgspec.to_builtins(chat_body(task.request))
+        body: dict[str, Any] = msgspec.to_builtins(chat_body(_as_asked(task.request)))
         body["id_slot"] = task.slot.index
         body["cache_prompt"] = True
         # The answer is looked at between two batches of the prompt, so that it can be stopped.
         body["return_progress"] = True
         body["repeat_penalty"] = self._settings.repeat_penalty
         return body
+
+
+def _as_asked(request: ChatRequest) -> ChatRequest:
+    """Return what the library is asked for: of choices it knows only ``auto``.
+
+    A model that may call nothing is shown nothing; one that must is held to the form of a call.
+    """
+    tools = request.tools
+    if not tools.callable:
+        return msgspec.structs.replace(request, tools=NO_TOOLS)
+    if tools.choice != "required":
+        return request
+    free = msgspec.structs.replace(tools, choice="auto", only="")
+    schema = request.schema or schema_of_call(tools)
+    return msgspec.structs.replace(request, tools=free, schema=schema)
+
+
+def _read_by(request: ChatRequest) -> tuple[ChatMessage, ...]:
+    """Return what a slot has to read: the functions stand before the conversation."""
+    functions = request.tools.functions if request.tools.callable else ()
+    offer = "".join(f"{each.name}{each.description}{each.parameters}" for each in functions)
+    return (ChatMessage("system", offer), *request.messages)
 
 
 def build(settings: LlamaCppSettings, wake: Wake) -> LlamaCppRunner:

@@ -13,10 +13,11 @@ from typing import Annotated, Literal, cast
 import msgspec
 
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import ChatRequest, TextDelta, TokenUsage
+from duologue.engines.payloads import ChatRequest, TokenUsage
 from duologue.engines.runners.background import Feed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.http_stream import HttpPost, Upstream, read_api_key
+from duologue.engines.runners.llm.answer_reader import AnswerReader
 from duologue.engines.runners.llm.chat_chunk import ChatBody, chat_body, parse_chunk
 from duologue.engines.runners.registry import RunnerType, Wake
 
@@ -50,9 +51,10 @@ class ChatUrlSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class _Answer:
     """A job: its connection and what has come through it."""
 
-    def __init__(self, post: HttpPost, feed: Feed) -> None:
+    def __init__(self, post: HttpPost, feed: Feed, reader: AnswerReader) -> None:
         self.post = post
         self.feed = feed
+        self.reader = reader
 
 
 class ChatUrlRunner:
@@ -101,7 +103,7 @@ class ChatUrlRunner:
             return Step((TokenUsage(0, 0),), done=True)
         body = msgspec.json.encode(self._body(request))
         post = HttpPost(self._upstream, "/chat/completions", body)
-        job.state = answer = _Answer(post, Feed(self._wake, _WAITING_PIECES))
+        job.state = answer = _Answer(post, Feed(self._wake, _WAITING_PIECES), AnswerReader(request))
         threading.Thread(target=_follow, args=(answer,), name="chat", daemon=True).start()
         return Step()
 
@@ -122,6 +124,8 @@ def _follow(answer: _Answer) -> None:
                 continue
             data = line.removeprefix(_DATA).strip()
             if data == _DONE:
+                for output in answer.reader.finish():
+                    feed.put(output)
                 feed.end()
                 return
             chunk = parse_chunk(data)
@@ -129,11 +133,8 @@ def _follow(answer: _Answer) -> None:
             if error is not None:
                 feed.end(error)
                 return
-            if chunk.text:
-                feed.put(TextDelta(chunk.text))
-            usage = chunk.token_usage()
-            if usage is not None:
-                feed.put(usage)
+            for output in answer.reader.feed(chunk):
+                feed.put(output)
         feed.end(EngineError("the server broke off its answer", code="upstream_failed"))
     except EngineError as exc:
         feed.end(exc)

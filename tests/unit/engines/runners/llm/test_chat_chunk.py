@@ -4,7 +4,15 @@ import msgspec
 import pytest
 
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import ChatMessage, ChatRequest, TokenUsage
+from duologue.engines.payloads import (
+    ChatMessage,
+    ChatRequest,
+    TokenUsage,
+    ToolCall,
+    ToolCallDelta,
+    Tools,
+    ToolSpec,
+)
 from duologue.engines.runners.llm.chat_chunk import (
     CONTEXT_EXCEEDED,
     REQUEST_REFUSED,
@@ -108,3 +116,38 @@ def test_the_form_of_the_answer_and_its_stops_go_along() -> None:
         "type": "json_schema",
         "json_schema": {"name": "answer", "schema": {"type": "object"}, "strict": True},
     }
+
+
+def test_a_server_may_leave_out_the_index_of_its_only_call() -> None:
+    piece = {"choices": [{"delta": {"tool_calls": [{"function": {"name": "look"}}]}}]}
+    assert chunk_from(piece).calls() == [ToolCallDelta(0, "", "look", "")]
+
+
+def test_functions_go_along_as_servers_know_them() -> None:
+    look = ToolSpec("look", "Looks.", '{"type":"object"}')
+    request = ChatRequest((ChatMessage("user", "Hi"),), max_tokens=9, tools=Tools((look,)))
+    body = chat_body(request)
+    function = {"name": "look", "description": "Looks.", "parameters": {"type": "object"}}
+    assert body.tools == [{"type": "function", "function": function}]
+    assert (body.tool_choice, body.parallel_tool_calls) == ("auto", None)
+    forced = Tools((look,), "required", "look", parallel=False)
+    body = chat_body(ChatRequest(request.messages, max_tokens=9, tools=forced))
+    assert body.tool_choice == {"type": "function", "function": {"name": "look"}}
+    assert body.parallel_tool_calls is False
+    plain = chat_body(ChatRequest(request.messages, max_tokens=9))
+    assert (plain.tools, plain.tool_choice) == (None, None)
+
+
+def test_calls_outputs_and_pictures_of_a_conversation_go_along() -> None:
+    messages = (
+        ChatMessage("user", "Look!", images=("data:image/png;base64,AA==",)),
+        ChatMessage("assistant", "", calls=(ToolCall("c1", "look", "{}"),)),
+        ChatMessage("tool", "seen", call_id="c1"),
+    )
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    assert chat_body(ChatRequest(messages, max_tokens=9)).messages == [
+        {"role": "user", "content": [{"type": "text", "text": "Look!"}, picture]},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "seen", "tool_call_id": "c1"},
+    ]

@@ -18,6 +18,9 @@ from duologue.engines.payloads import (
     ChatRequest,
     TextDelta,
     TokenUsage,
+    ToolCallDelta,
+    Tools,
+    ToolSpec,
 )
 from duologue.engines.runners.contract import Job
 from duologue.engines.runners.llm.chat_chunk import CONTEXT_EXCEEDED
@@ -287,3 +290,51 @@ def native_handler() -> bytes:
     action = ctypes.create_string_buffer(1024)
     ctypes.CDLL(None).sigaction(int(signal.SIGTERM), None, action)
     return action.raw[: ctypes.sizeof(ctypes.c_void_p)]
+
+
+# Functions
+
+FUNCTIONS = (ToolSpec("look"), ToolSpec("go"))
+CALL = '{"name": "look", "arguments": {"at": 1}}'
+
+
+def offering(tools: Tools) -> ChatRequest:
+    return ChatRequest((ChatMessage("user", "Hi"),), 10, tools=tools)
+
+
+def test_a_call_is_found_in_what_the_model_writes() -> None:
+    pieces = [text("One moment."), text("\n```json\n"), text(CALL[:9]), text(CALL[9:] + "\n```")]
+    jobs, server = jobs_on(lambda _: [*pieces, USAGE])
+    outputs = jobs.outputs_of([offering(Tools(FUNCTIONS))])
+    assert outputs == [
+        TextDelta("One moment."),
+        ToolCallDelta(0, name="look", arguments='{"at":1}'),
+        TokenUsage(9, 2, 4),
+    ]
+    assert [tool["function"]["name"] for tool in server.asked[0]["tools"]] == ["look", "go"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "names"),
+    [
+        (Tools(FUNCTIONS, "required"), {"look", "go"}),
+        (Tools(FUNCTIONS, "required", "go"), {"go"}),
+    ],
+)
+def test_a_model_that_must_call_is_held_to_the_form_of_a_call(
+    tools: Tools, names: set[str]
+) -> None:
+    jobs, server = jobs_on(lambda _: [text(CALL), USAGE])
+    outputs = jobs.outputs_of([offering(tools)])
+    assert isinstance(outputs[0], ToolCallDelta)
+    (body,) = server.asked
+    assert body["tool_choice"] == "auto"
+    schema = body["response_format"]["json_schema"]["schema"]
+    forms = schema.get("anyOf", [schema])
+    assert {form["properties"]["name"]["const"] for form in forms} == names
+
+
+def test_a_model_that_may_call_nothing_is_shown_nothing() -> None:
+    jobs, server = jobs_on(lambda _: [text("Hello."), USAGE])
+    jobs.outputs_of([offering(Tools(FUNCTIONS, "none"))])
+    assert "tools" not in server.asked[0]

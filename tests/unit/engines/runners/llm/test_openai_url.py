@@ -14,6 +14,9 @@ from duologue.engines.payloads import (
     SpeakText,
     TextDelta,
     TokenUsage,
+    ToolCallDelta,
+    Tools,
+    ToolSpec,
 )
 from duologue.engines.runners.llm.openai_url import ChatUrlSettings, build
 from tests.fakes.http_server import Reply, serving
@@ -162,3 +165,21 @@ def test_something_else_than_a_prompt_is_refused() -> None:
 def test_a_url_that_is_none_stops_the_start() -> None:
     with pytest.raises(ConfigError, match="base_url"):
         jobs_on("localhost:8000")
+
+
+def test_functions_are_offered_and_calls_come_back_piece_by_piece() -> None:
+    first = {"index": 0, "id": "c1", "type": "function", "function": {"name": "look"}}
+    more = {"index": 0, "function": {"arguments": "{}"}}
+    pieces = [sse({"choices": [{"delta": {"tool_calls": [piece]}}]}) for piece in (first, more)]
+    tools = Tools((ToolSpec("look"),), "required")
+    request = ChatRequest((ChatMessage("user", "Hi"),), 10, tools=tools)
+    with serving(lambda _: Reply(pieces=[*pieces, sse(USAGE), DONE])) as server:
+        outputs = jobs_on(server.url).outputs_of([request])
+    assert outputs == [
+        ToolCallDelta(0, "c1", "look"),
+        ToolCallDelta(0, arguments="{}"),
+        TokenUsage(9, 2),
+    ]
+    asked = json.loads(server.asked[0].body)
+    assert asked["tool_choice"] == "required"
+    assert [tool["function"]["name"] for tool in asked["tools"]] == ["look"]
