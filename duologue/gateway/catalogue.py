@@ -32,12 +32,14 @@ class ServedModel:
         pipelines: What serves each task; a task that is not here cannot be done.
         voices: The first is the default.
         speeds: The slowest and the fastest that its voice can speak by itself.
+        sees: It understands pictures.
     """
 
     name: str
     pipelines: Mapping[Task, str]
     voices: Sequence[str]
     speeds: tuple[float, float] = (1.0, 1.0)
+    sees: bool = False
 
     def can(self, task: Task) -> bool:
         """Tell whether the model does this."""
@@ -117,5 +119,9 @@ def served_models(
             for task, pipeline in offered.items()
             if pipeline is not None and engine.has_pipeline(pipeline)
         }
-        models.append(ServedModel(name, pipelines, capabilities.voices, one_shot.speeds))
+        models.append(
+            ServedModel(
+                name, pipelines, capabilities.voices, one_shot.speeds, sees=capabilities.sees
+            )
+        )
     return models

@@ -112,6 +112,8 @@ def _named(exc: Exception, what: str) -> ProtocolError:
     if unknown := _UNKNOWN.match(said):
         param = _joined(path, unknown["field"])
         return refused(f"there is no field {shown(param)}", param, ErrorCode.UNKNOWN_PARAMETER)
+    if said.startswith("Invalid base64"):
+        return refused(f"{path}: {said}", path, ErrorCode.INVALID_BASE64)
     if not path:
         return refused(f"{what} is no such object: {said}", None, ErrorCode.INVALID_REQUEST)
     return refused(f"{path}: {said}", path)

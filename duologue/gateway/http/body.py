@@ -30,6 +30,9 @@ _MALFORMED = (
 )
 """What aiohttp's reader raises for a form that is none."""
 
+_LONG_BYTES = 256 * 1024
+"""Longer bodies are not decoded on the loop."""
+
 _MAX_FIELDS = 64
 _MAX_FIELD_BYTES = 256 * 1024
 

@@ -38,6 +38,9 @@ class HttpSettings(Section):
     max_audio_s: Annotated[float, Field(ge=1, le=86_400)] = 7200.0
     """Longest audio in a file."""
 
+    max_output_tokens: Annotated[int, Field(ge=1, le=1 << 20)] = 2048
+    """Longest answer of a chat completion; a client may ask for a shorter one."""
+
     keep_alive_s: Seconds = 10.0
     """A comment goes into an event stream that was silent for so long: proxies cut silent ones."""
 

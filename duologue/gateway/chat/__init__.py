@@ -1,0 +1,1 @@
+"""Chat completions: one turn of a conversation that the client keeps."""
