@@ -131,7 +131,7 @@ class ChunkDelta(_Answer, frozen=True):
     """What is new."""
 
     role: Literal["assistant"] | UnsetType = UNSET
-    content: str | None | UnsetType = UNSET
+    content: str | UnsetType | None = UNSET
     tool_calls: Sequence[ToolCallChunk] | UnsetType = UNSET
     audio: AudioChunkDelta | UnsetType = UNSET
 
@@ -153,4 +153,4 @@ class ChatCompletionChunk(_Answer, frozen=True):
     model: str
     choices: Sequence[ChunkChoice]
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
-    usage: CompletionUsage | None | UnsetType = UNSET
+    usage: CompletionUsage | UnsetType | None = UNSET

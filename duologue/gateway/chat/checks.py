@@ -55,9 +55,7 @@ def check(asked: ChatCompletionRequest, model: ServedModel) -> Wanted:
     return _spoken(asked, model, modalities)
 
 
-def _spoken(
-    asked: ChatCompletionRequest, model: ServedModel, modalities: Sequence[str]
-) -> Wanted:
+def _spoken(asked: ChatCompletionRequest, model: ServedModel, modalities: Sequence[str]) -> Wanted:
     model.pipeline("speech", "modalities")
     audio = asked.audio
     usual: SpokenFormat = "pcm16" if asked.stream else "wav"

@@ -130,9 +130,7 @@ def _messages(
                 yield ChatMessage("tool", _text(content), call_id=call_id)
 
 
-def _user(
-    message: UserMessage, index: int, heard: Mapping[Place, str], sees: bool
-) -> ChatMessage:
+def _user(message: UserMessage, index: int, heard: Mapping[Place, str], sees: bool) -> ChatMessage:
     if isinstance(message.content, str):
         return ChatMessage("user", message.content)
     texts: list[str] = []
@@ -243,9 +241,7 @@ def _schema(asked: ChatCompletionRequest) -> str:
 def _encoded(schema: dict[str, Any], param: str) -> str:
     text = msgspec.json.encode(schema).decode()
     if len(text) > MAX_SCHEMA_CHARS:
-        raise refused(
-            f"{param} has {len(text)} characters, the limit is {MAX_SCHEMA_CHARS}", param
-        )
+        raise refused(f"{param} has {len(text)} characters, the limit is {MAX_SCHEMA_CHARS}", param)
     if _depth(schema) > MAX_SCHEMA_DEPTH:
         raise refused(f"{param} is nested more than {MAX_SCHEMA_DEPTH} deep", param)
     return text
@@ -265,4 +261,3 @@ def _depth(value: object) -> int:
                 below.extend(each)
         level = below
     return depth
-

@@ -90,8 +90,8 @@ class WholeAnswer:
         message = CompletionMessage(content=self.said)
         if self._calls:
             calls = [
-                CompletionToolCall(id=each, function=CalledFunction(name=name, arguments=_json(args)))
-                for each, name, args in self._calls
+                CompletionToolCall(id=call_id, function=_called(name, arguments))
+                for call_id, name, arguments in self._calls
             ]
             message = CompletionMessage(content=self.said or None, tool_calls=calls)
         if self._wanted.audio and not (self._calls and not self.said.strip()):
@@ -167,9 +167,7 @@ class ChunkedAnswer:
             await self._send(ChunkDelta(audio=until))
         await self._send_choice(ChunkChoice(delta=ChunkDelta(), finish_reason=ending.reason))
         if self._tells_usage:
-            await self._events.send(
-                self._chunk((), completion_usage(ending.usage))
-            )
+            await self._events.send(self._chunk((), completion_usage(ending.usage)))
 
     async def _begin(self, content: str | None) -> None:
         if not self._begun:
@@ -219,5 +217,5 @@ def _file_format(wanted: Wanted) -> OutputFormat:
     return OutputFormat.PCM if wanted.format == "pcm16" else OutputFormat(wanted.format)
 
 
-def _json(arguments: list[str]) -> str:
-    return "".join(arguments) or "{}"
+def _called(name: str, arguments: list[str]) -> CalledFunction:
+    return CalledFunction(name=name, arguments="".join(arguments) or "{}")
