@@ -18,6 +18,7 @@ from aiohttp import web
 
 from duologue.artifacts.references import resolve_references
 from duologue.artifacts.store import Store
+from duologue.codecs.containers import AudioFileDecoder, ReadLimits
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError
 from duologue.core.ids import id_maker
@@ -32,6 +33,7 @@ from duologue.gateway.auth import Access
 from duologue.gateway.catalogue import Catalogue, served_models
 from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
+from duologue.gateway.http.chat import ChatRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.faults import server_logger
@@ -149,12 +151,16 @@ async def running_app(
         clock,
         id_maker(),
     )
+    files = AudioFileDecoder(
+        ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
+    )
     routes = [
         *StatusRoutes(sessions, admission, metrics).routes(),
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
         *ClientSecretRoutes(sessions, access, gateway.http).routes(),
         *BetaSecretRoutes(sessions, access, gateway.http).routes(),
         *SpeechRoutes(services).routes(),
+        *ChatRoutes(services, files).routes(),
     ]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(

@@ -177,9 +177,12 @@ class ChunkedAnswer:
     async def _begin_audio(self) -> None:
         if not self._speaks:
             self._speaks = True
-            role = msgspec.UNSET if self._begun else "assistant"
+            named = AudioChunkDelta(id=self._label.audio_id)
+            delta = ChunkDelta(audio=named)
+            if not self._begun:
+                delta = ChunkDelta(role="assistant", audio=named)
             self._begun = True
-            await self._send(ChunkDelta(role=role, audio=AudioChunkDelta(id=self._label.audio_id)))
+            await self._send(delta)
 
     async def _send(self, delta: ChunkDelta) -> None:
         await self._send_choice(ChunkChoice(delta=delta))
