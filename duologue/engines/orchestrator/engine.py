@@ -35,7 +35,7 @@ from duologue.engines.ports import Ended, EngineEvent, Outcome, Request, Subscri
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
 
-ENGINE_STOPPED = "engine_stopped"
+ENGINE_STOPPED = "server_shutting_down"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import Pipeline
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Output, Request
 
-DUPLICATE_REQUEST = "duplicate_request"
+DUPLICATE_REQUEST = "server_error"
+"""A bug of ours, and no business of a client's."""
 
 
 class _Effect(msgspec.Struct, frozen=True, gc=False):

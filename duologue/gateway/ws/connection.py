@@ -72,10 +72,12 @@ class Connection:
         self._writer_due.set()
 
     def _on_message(self, message: bytes) -> None:
+        command = None
         try:
-            self._port.offer(self._decode(message))
+            command = self._decode(message)
+            self._port.offer(command)
         except ClientError as exc:
-            self._port.reject(error_body(exc))
+            self._port.reject(error_body(exc, None if command is None else command.event_id))
 
     def _write(self) -> None:
         channel = self._channel

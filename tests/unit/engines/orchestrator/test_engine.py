@@ -183,7 +183,7 @@ class TestStart:
         assert engine.has_pipeline("llm")
         with pytest.raises(EngineError) as error:
             engine.submit(request("r"), Listener())
-        assert error.value.code == "engine_stopped"
+        assert error.value.code == "server_shutting_down"
         assert await engine.stop(), "there is nothing to stop"
 
 
@@ -196,7 +196,7 @@ class TestStop:
             await until(lambda: Stop() in here.sent("llm"))
             ends = {event.request_id: event for event in here.listener.events}
             assert {end.code for end in ends.values() if isinstance(end, Ended)} == {
-                "engine_stopped"
+                "server_shutting_down"
             }
             for stage in ("llm", "speech.words", "speech.tones"):
                 assert Stop() in here.sent(stage)
@@ -217,7 +217,7 @@ class TestStop:
 
             here.engine.submit(request("a"), Persistent())
             await here.engine.stop()
-            assert [refusal.code for refusal in refusals] == ["engine_stopped"]
+            assert [refusal.code for refusal in refusals] == ["server_shutting_down"]
 
     async def test_it_says_when_a_worker_had_to_be_killed(self) -> None:
         async with scene() as here:

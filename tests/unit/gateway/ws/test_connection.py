@@ -175,9 +175,9 @@ async def test_what_is_no_command_is_answered_by_one_error(message: bytes) -> No
 async def test_a_session_that_takes_no_more_has_the_client_told_so() -> None:
     async with Scene() as scene:
         scene.port.full = True
-        scene.channel.say(CLEAR)
+        scene.channel.say(b'{"type":"input_audio_buffer.clear","event_id":"mine"}')
         (error,) = scene.port.rejected
-        assert error.code == ErrorCode.RATE_LIMITED
+        assert (error.code, error.event_id) == (ErrorCode.RATE_LIMITED, "mine")
 
 
 async def test_an_event_that_the_dialect_has_not_is_left_out() -> None:
