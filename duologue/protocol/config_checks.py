@@ -77,7 +77,7 @@ def check_modalities(modalities: Sequence[Modality], param: str) -> tuple[Modali
     """Return the modalities if there is at least one, and none twice."""
     if not modalities or len(set(modalities)) != len(modalities):
         raise refused(
-            f"{param} is {list(modalities)}, give ['audio'] or ['text']",
+            f"{param} is {shown(list(modalities[:9]))}, give ['audio'] or ['text']",
             param,
         )
     return tuple(modalities)

@@ -25,6 +25,10 @@ SHOWN_CHARS = 80
 """How much of a refused value an error message repeats."""
 
 
+MAX_MESSAGE_CHARS = 1000
+"""What was refused may be long, and stands in the message at times."""
+
+
 class ErrorCode(StrEnum):
     """Stable names of what went wrong; clients match them, so none is ever renamed."""
 
@@ -230,7 +234,7 @@ def error_body(exc: BaseException, event_id: str | None = None) -> ErrorBody:
     return ErrorBody(
         type=row.type,
         code=code,
-        message=exc.message or row.public_text,
+        message=(exc.message or row.public_text)[:MAX_MESSAGE_CHARS],
         param=exc.param,
         event_id=_sane(exc.event_id or event_id),
     )
