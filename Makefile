@@ -83,6 +83,10 @@ docs: $(STAMPS)/dev ## Write the pages that are made from the code
 check-models: $(STAMPS)/dev models ## Run the tests that need the full models
 	$(BIN)/python -m pytest -m models $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(STAMPS)/dev ## Send 100,000 mutated messages to live sessions
+	$(BIN)/python -m tests.faults.fuzz --messages 100000 $(ARGS)
+
 .PHONY: bench
 bench: $(STAMPS)/dev models ## Run the benchmarks; results in bench/results
 	@for script in bench/bench_*.py; do \

@@ -18,6 +18,7 @@ from duologue.protocol.commands import (
     RetrieveItem,
     TruncateItem,
 )
+from duologue.protocol.config_checks import check_written
 from duologue.protocol.errors import over_limit, refused
 from duologue.protocol.items import (
     ContentPart,
@@ -31,6 +32,9 @@ from duologue.protocol.items import (
     OutputAudio,
     OutputText,
     Role,
+    as_shown,
+    text_bytes,
+    without_audio,
 )
 from duologue.protocol.limits import (
     MAX_APPEND_BYTES,
@@ -43,6 +47,8 @@ from duologue.protocol.limits import (
     MAX_METADATA_PAIRS,
     MAX_METADATA_VALUE_CHARS,
     MAX_RESPONSE_INPUT_ITEMS,
+    MAX_TOOL_NAME_CHARS,
+    MAX_WRITTEN_BYTES,
 )
 
 _PARTS_OF_ROLE: dict[Role, tuple[type[ContentPart], ...]] = {
@@ -50,6 +56,10 @@ _PARTS_OF_ROLE: dict[Role, tuple[type[ContentPart], ...]] = {
     "user": (InputText, InputAudio, InputImage),
     "assistant": (OutputText, OutputAudio),
 }
+
+
+_MOST_BYTES_OF_A_CHAR = 6
+"""Of a control character in JSON."""
 
 
 def check_command(command: Command) -> None:
@@ -89,12 +99,17 @@ def check_item(item: Item, param: str) -> None:
             raise over_limit(where, len(item.content), MAX_CONTENT_PARTS, where, "parts")
         for index, part in enumerate(item.content):
             _check_part(part, item.role, f"{param}.content[{index}]")
+        if text_bytes(item) > MAX_WRITTEN_BYTES // _MOST_BYTES_OF_A_CHAR:
+            check_written(as_shown(without_audio(item)), param)
         return
     _check_chars(item.call_id, MAX_CALL_ID_CHARS, f"{param}.call_id")
     if isinstance(item, FunctionCallItem):
+        _check_chars(item.name, MAX_TOOL_NAME_CHARS, f"{param}.name")
         _check_chars(item.arguments, MAX_ITEM_TEXT_CHARS, f"{param}.arguments")
+        check_written(item.arguments, f"{param}.arguments")
     else:
         _check_chars(item.output, MAX_ITEM_TEXT_CHARS, f"{param}.output")
+        check_written(item.output, f"{param}.output")
 
 
 def _check_part(part: ContentPart, role: Role, param: str) -> None:

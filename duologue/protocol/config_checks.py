@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import UNSET
 
 from duologue.protocol.audio_formats import (
@@ -24,7 +25,13 @@ from duologue.protocol.audio_formats import (
     PcmuFormat,
 )
 from duologue.protocol.errors import over_limit, refused, shown
-from duologue.protocol.limits import MAX_INSTRUCTIONS_CHARS, MAX_TOOL_NAME_CHARS, MAX_TOOLS
+from duologue.protocol.limits import (
+    MAX_INSTRUCTIONS_CHARS,
+    MAX_NESTING_LEVELS,
+    MAX_TOOL_NAME_CHARS,
+    MAX_TOOLS,
+    MAX_WRITTEN_BYTES,
+)
 from duologue.protocol.session_config import (
     CustomVoice,
     FunctionChoice,
@@ -104,6 +111,7 @@ def check_tools(tools: Sequence[FunctionTool], param: str) -> tuple[FunctionTool
         if tool.name in seen:
             raise refused(f"two tools are called {shown(tool.name)}", where)
         seen.add(tool.name)
+        check_nesting(tool.parameters, f"{param}[{index}].parameters")
     return tuple(tools)
 
 
@@ -115,6 +123,28 @@ def check_tool_choice(choice: ToolChoice, tools: Sequence[FunctionTool], param: 
         known = ", ".join(tool.name for tool in tools) or "none"
         raise refused(f"there is no tool {shown(choice.name)}; there are: {known}", f"{param}.name")
     return choice
+
+
+def check_nesting(value: object, param: str) -> None:
+    """Refuse JSON of the client's that is nested so deeply that it may not be written again."""
+    level = [value]
+    for _ in range(MAX_NESTING_LEVELS):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return
+    raise over_limit(param, MAX_NESTING_LEVELS + 1, MAX_NESTING_LEVELS, param, "levels or more")
+
+
+def check_written(value: object, param: str) -> None:
+    """Refuse what would make a message to a client larger than stock clients take."""
+    size = len(msgspec.json.encode(value))
+    if size > MAX_WRITTEN_BYTES:
+        raise over_limit(param, size, MAX_WRITTEN_BYTES, param, "bytes of JSON")
 
 
 def check_max_tokens(limit: MaxTokens, param: str) -> MaxTokens:

@@ -10,6 +10,8 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+MAX_MEDIA_TYPE_CHARS = 128
+
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
 ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete"]
@@ -102,6 +104,25 @@ class ItemReference(msgspec.Struct, frozen=True, kw_only=True, tag="item_referen
 
 
 ResponseInput: TypeAlias = Item | ItemReference
+
+
+def as_shown(item: Item) -> Item:
+    """Return the item as events show it: pictures without their data, as speech is.
+
+    The client has the data; one picture could make a message larger than strict clients accept.
+    """
+    if not isinstance(item, MessageItem):
+        return item
+    if not any(isinstance(part, InputImage) for part in item.content):
+        return item
+    return msgspec.structs.replace(item, content=tuple(map(_without_data, item.content)))
+
+
+def _without_data(part: ContentPart) -> ContentPart:
+    if not isinstance(part, InputImage):
+        return part
+    head, comma, _ = part.image_url.partition(",")
+    return msgspec.structs.replace(part, image_url=head[:MAX_MEDIA_TYPE_CHARS] + comma)
 
 
 def text_bytes(item: Item) -> int:

@@ -23,6 +23,13 @@ MAX_INSTRUCTIONS_CHARS = 256 * 1024
 MAX_ITEM_TEXT_CHARS = 256 * 1024
 """Text of one part, arguments of one call or output of one tool."""
 
+MAX_WRITTEN_BYTES = 768 * 1024
+"""All text of an item, or all settings of a session, as JSON: it comes back in one message."""
+
+MAX_NESTING_LEVELS = 64
+"""Levels of a tool's JSON Schema, or of the labels of a trace."""
+
+
 MAX_CONTENT_PARTS = 128
 MAX_RESPONSE_INPUT_ITEMS = 1024
 MAX_TOOLS = 128

@@ -16,10 +16,12 @@ from duologue.protocol.config_checks import (
     check_instructions,
     check_max_tokens,
     check_modalities,
+    check_nesting,
     check_range,
     check_temperature,
     check_tools,
     check_voice,
+    check_written,
     merge_format,
 )
 from duologue.protocol.errors import ErrorCode, refused
@@ -30,6 +32,7 @@ from duologue.protocol.session_config import (
     ServerVad,
     SessionConfig,
     SessionKind,
+    TraceLabels,
     Transcription,
     Truncation,
     TurnDetection,
@@ -70,7 +73,7 @@ def merge(
     audio = patch.audio or AudioPatch()
     inp, out = audio.input or AudioInputPatch(), audio.output or AudioOutputPatch()
     kind = _kind(config.kind, patch.type, supported)
-    return SessionConfig(
+    merged = SessionConfig(
         kind=kind,
         instructions=check_instructions(
             _settled(patch.instructions, config.instructions, _DEFAULTS.instructions),
@@ -110,6 +113,16 @@ def merge(
         ),
         truncation=_truncation(_settled(patch.truncation, config.truncation, _DEFAULTS.truncation)),
     )
+    _check_size(merged)
+    return merged
+
+
+def _check_size(config: SessionConfig) -> None:
+    """The whole session is shown in one message."""
+    if isinstance(config.tracing, TraceLabels):
+        check_nesting(config.tracing.metadata, "session.tracing.metadata")
+    texts = (config.instructions, config.tools, config.transcription, config.tracing, config.voice)
+    check_written(texts, "session")
 
 
 def _settled(change: _T | UnsetType | None, current: _T, cleared: _T) -> _T:

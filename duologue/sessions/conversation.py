@@ -28,6 +28,7 @@ from duologue.protocol.items import (
     Item,
     MessageItem,
     OutputAudio,
+    as_shown,
     without_audio,
 )
 from duologue.sessions.history import History
@@ -80,7 +81,7 @@ class Conversation:
         if entry.spoken is not None and entry.interrupted and isinstance(item, MessageItem):
             heard = entry.spoken.heard_text()
             item = msgspec.structs.replace(item, content=(OutputAudio(transcript=heard),))
-        return ItemRetrieved(item=item)
+        return ItemRetrieved(item=as_shown(item))
 
     def delete(self, command: DeleteItem) -> Event:
         """Remove an item.
@@ -155,8 +156,9 @@ class Conversation:
 
     def _announce(self, item: Item) -> Iterator[Event]:
         previous = self._history.previous_id(item.id)
-        yield ItemAdded(previous_item_id=previous, item=item)
-        yield ItemDone(previous_item_id=previous, item=item)
+        shown = as_shown(item)
+        yield ItemAdded(previous_item_id=previous, item=shown)
+        yield ItemDone(previous_item_id=previous, item=shown)
 
 
 def _why_not_speech(item: Item) -> str:

@@ -58,7 +58,9 @@ class History:
         index = self._entries.index(self._by_id[item_id])
         return self._entries[index - 1].item.id if index else None
 
-    def get(self, item_id: str, *, code: str = "item_not_found", param: str = "item_id") -> Entry:
+    def get(
+        self, item_id: str, *, code: str = "item_retrieve_invalid_item_id", param: str = "item_id"
+    ) -> Entry:
         """Return an item.
 
         Args:

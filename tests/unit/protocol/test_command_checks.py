@@ -22,6 +22,7 @@ from duologue.protocol.items import (
     InputAudio,
     InputImage,
     InputText,
+    Item,
     ItemReference,
     MessageItem,
     OutputAudio,
@@ -123,3 +124,30 @@ def test_a_refusal_says_what_may_stand_there() -> None:
 def test_a_limit_is_named_with_the_size_given() -> None:
     with pytest.raises(LimitExceeded, match="item_id: 129 characters, limit is 128 characters"):
         check_command(RetrieveItem(item_id=TOO_LONG_ID))
+
+
+@pytest.mark.parametrize(
+    ("item", "param"),
+    [
+        (
+            MessageItem(
+                role="user", content=tuple(InputText(text="t" * 200_000) for _ in range(4))
+            ),
+            "item",
+        ),
+        (MessageItem(role="user", content=(InputText(text="\x01" * 200_000),)), "item"),
+        (MessageItem(role="user", content=(InputAudio(transcript="t" * 800_000),)), "item"),
+        (FunctionCallItem(name="f", arguments="\x01" * 200_000), "item.arguments"),
+        (FunctionCallOutputItem(call_id="c", output="\x01" * 200_000), "item.output"),
+        (FunctionCallItem(name="f" * 65), "item.name"),
+    ],
+)
+def test_an_item_must_fit_into_one_message_to_a_client(item: Item, param: str) -> None:
+    with pytest.raises(LimitExceeded) as refusal:
+        check_item(item, "item")
+    assert refusal.value.param == param
+
+
+def test_pictures_count_for_nothing_since_they_are_not_shown() -> None:
+    picture = InputImage(image_url="data:image/png;base64," + "A" * 2_000_000)
+    check_item(MessageItem(role="user", content=(picture, picture)), "item")

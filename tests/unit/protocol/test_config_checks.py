@@ -18,12 +18,19 @@ from duologue.protocol.config_checks import (
     check_instructions,
     check_max_tokens,
     check_modalities,
+    check_nesting,
     check_range,
     check_tools,
     check_voice,
+    check_written,
     merge_format,
 )
-from duologue.protocol.limits import MAX_INSTRUCTIONS_CHARS, MAX_TOOLS
+from duologue.protocol.limits import (
+    MAX_INSTRUCTIONS_CHARS,
+    MAX_NESTING_LEVELS,
+    MAX_TOOLS,
+    MAX_WRITTEN_BYTES,
+)
 from duologue.protocol.session_config import CustomVoice, FunctionTool
 
 
@@ -119,3 +126,27 @@ def test_a_rate_that_does_not_fit_is_refused(current: AudioFormat, patch: Format
     with pytest.raises(ProtocolError) as caught:
         merge_format(current, patch, "session.audio.input.format")
     assert caught.value.param == "session.audio.input.format.rate"
+
+
+def nest(levels: int) -> object:
+    value: object = 1
+    for level in range(levels):
+        value = {"a": value} if level % 2 else [value, 0]
+    return value
+
+
+def test_json_of_a_client_may_be_so_deep_and_no_deeper() -> None:
+    check_nesting(nest(MAX_NESTING_LEVELS - 1), "session.tools[0].parameters")
+    with pytest.raises(LimitExceeded) as refusal:
+        check_nesting(nest(MAX_NESTING_LEVELS), "session.tools[0].parameters")
+    assert refusal.value.param == "session.tools[0].parameters"
+    with pytest.raises(LimitExceeded):
+        check_tools([FunctionTool(name="f", parameters={"a": nest(100_000)})], "session.tools")
+
+
+@pytest.mark.parametrize(("text", "chars"), [("x", 1), ("\x01", 6), ("é", 2), ("😀", 4)])
+def test_text_is_weighed_as_it_is_written(text: str, chars: int) -> None:
+    fits = (MAX_WRITTEN_BYTES - 2) // chars
+    check_written(text * fits, "item")
+    with pytest.raises(LimitExceeded, match="bytes of JSON"):
+        check_written(text * (fits + 1), "item")

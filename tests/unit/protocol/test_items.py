@@ -6,10 +6,12 @@ import pytest
 from duologue.protocol.items import (
     FunctionCallItem,
     InputAudio,
+    InputImage,
     InputText,
     Item,
     MessageItem,
     OutputText,
+    as_shown,
     without_audio,
 )
 
@@ -47,3 +49,21 @@ def test_an_item_has_no_cancelled_status() -> None:
         msgspec.json.decode(
             b'{"type":"message","role":"assistant","status":"cancelled"}', type=MessageItem
         )
+
+
+def test_pictures_are_shown_without_their_data() -> None:
+    picture = InputImage(image_url="data:image/png;base64,AAAA", detail="low")
+    item = MessageItem(id="i", role="user", content=(InputText(text="see"), picture))
+    shown = as_shown(item)
+    assert isinstance(shown, MessageItem)
+    assert shown.content == (
+        InputText(text="see"),
+        InputImage(image_url="data:image/png;base64,", detail="low"),
+    )
+    odd = MessageItem(role="user", content=(InputImage(image_url="data:image/" + "x" * 999),))
+    assert len(as_shown(odd).content[0].image_url) == 128  # type: ignore[union-attr]
+
+
+def test_items_without_pictures_stay_the_same_object() -> None:
+    for item in (FunctionCallItem(name="f"), MessageItem(role="user", content=(InputAudio(),))):
+        assert as_shown(item) is item

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from typing import Any
 
@@ -349,3 +350,26 @@ def test_without_a_recogniser_there_is_no_session_for_transcription() -> None:
     with pytest.raises(ProtocolError) as refusal:
         merge(SessionConfig(), SessionPatch(type="transcription"), Supported(transcribes=False))
     assert refusal.value.param == "session.type"
+
+
+@pytest.mark.parametrize(
+    ("patch", "param"),
+    [
+        (SessionPatch(instructions="\x01" * 200_000), "session"),
+        (
+            SessionPatch(
+                tools=tuple(FunctionTool(name=f"f{n}", description="d" * 100_000) for n in range(8))
+            ),
+            "session",
+        ),
+        (SessionPatch(tracing=TraceLabels(workflow_name="w" * 800_000)), "session"),
+        (
+            SessionPatch(tracing=TraceLabels(metadata={"a": json.loads("[" * 99 + "]" * 99)})),
+            "session.tracing.metadata",
+        ),
+    ],
+)
+def test_a_session_must_fit_into_one_message_to_a_client(patch: SessionPatch, param: str) -> None:
+    with pytest.raises(LimitExceeded) as refusal:
+        merge(SessionConfig(), patch)
+    assert refusal.value.param == param

@@ -1,0 +1,34 @@
+"""Mutated messages, a few thousand of them; ``make fuzz`` sends a hundred thousand."""
+
+from __future__ import annotations
+
+import pytest
+
+from duologue.protocol.errors import ErrorCode
+from tests.faults.fuzz import SCHEMAS, Family, fuzz
+from tests.faults.good_messages import MESSAGES
+from tests.faults.mutator import Mutator
+
+COUNT = 1_200
+"""Of each dialect; another seed for each, so that a dialect more brings other messages too."""
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("seed", "family"), list(enumerate(SCHEMAS, 1)))
+async def test_no_message_harms_a_session_and_each_refusal_has_its_code(
+    family: Family, seed: int
+) -> None:
+    found = await fuzz(family, COUNT, seed)
+    assert found.total() == COUNT
+    assert set(found) - {"taken"} <= set(ErrorCode)
+    # The mutator is neither so mild nor so wild that only one thing is tested.
+    assert found["taken"] > COUNT / 20
+    assert len(found) > 10
+
+
+def test_the_same_seed_spoils_messages_in_the_same_way() -> None:
+    one, two, other = (Mutator(MESSAGES["realtime"], seed) for seed in (1, 1, 2))
+    first = [one.message() for _ in range(50)]
+    assert first == [two.message() for _ in range(50)]
+    assert first != [other.message() for _ in range(50)]
+    assert len(set(first)) > 40
