@@ -42,6 +42,7 @@ from duologue.gateway.http.models import ModelRoutes
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.speech import SpeechRoutes
 from duologue.gateway.http.status import StatusRoutes
+from duologue.gateway.http.transcriptions import TranscriptionRoutes
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.tls import Certificate, choose_certificate, server_context
 from duologue.gateway.ws.channel import Timing
@@ -144,7 +145,13 @@ async def running_app(
     services = HttpServices(
         EngineClient(engine, clock, id_maker(), gateway.http.request_timeout_s),
         Catalogue(
-            served_models(plugins, engine, settings.sessions.listening.asr),
+            served_models(
+                plugins,
+                engine,
+                settings.sessions.listening.asr,
+                languages=settings.sessions.listening.languages,
+                translates=settings.sessions.listening.translates,
+            ),
             gateway.http.default_model_for,
         ),
         gateway.http,
@@ -161,6 +168,7 @@ async def running_app(
         *BetaSecretRoutes(sessions, access, gateway.http).routes(),
         *SpeechRoutes(services).routes(),
         *ChatRoutes(services, files).routes(),
+        *TranscriptionRoutes(services, files).routes(),
     ]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(

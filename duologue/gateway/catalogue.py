@@ -33,6 +33,8 @@ class ServedModel:
         voices: The first is the default.
         speeds: The slowest and the fastest that its voice can speak by itself.
         sees: It understands pictures.
+        languages: What its recogniser understands, as ISO 639-1; empty: any.
+        translates: Its recogniser can answer in English, whatever is spoken.
     """
 
     name: str
@@ -40,6 +42,8 @@ class ServedModel:
     voices: Sequence[str]
     speeds: tuple[float, float] = (1.0, 1.0)
     sees: bool = False
+    languages: Sequence[str] = ()
+    translates: bool = False
 
     def can(self, task: Task) -> bool:
         """Tell whether the model does this."""
@@ -98,12 +102,19 @@ class Catalogue:
 
 
 def served_models(
-    plugins: Mapping[str, DuplexPlugin], engine: EnginePort, recogniser: str | None
+    plugins: Mapping[str, DuplexPlugin],
+    engine: EnginePort,
+    recogniser: str | None,
+    *,
+    languages: Sequence[str] = (),
+    translates: bool = False,
 ) -> list[ServedModel]:
     """Return what each plugin offers, as far as the engine has the pipelines for it.
 
     Args:
         recogniser: The pipeline that hears for models without one of their own.
+        languages: What recognisers understand, as ISO 639-1; empty: any.
+        translates: They can answer in English, whatever is spoken.
     """
     models = []
     for name, plugin in plugins.items():
@@ -121,7 +132,13 @@ def served_models(
         }
         models.append(
             ServedModel(
-                name, pipelines, capabilities.voices, one_shot.speeds, sees=capabilities.sees
+                name,
+                pipelines,
+                capabilities.voices,
+                one_shot.speeds,
+                sees=capabilities.sees,
+                languages=languages,
+                translates=translates,
             )
         )
     return models

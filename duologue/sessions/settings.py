@@ -24,6 +24,13 @@ class ListeningSettings(Section):
     asr: str | None = "asr"
     """Pipeline of the recogniser."""
 
+    languages: tuple[str, ...] = ("en",)
+    """What the recogniser understands, as ISO 639-1, for requests that name a language; empty:
+    any."""
+
+    translates: bool = False
+    """The recogniser can answer in English, whatever is spoken."""
+
     partial_ms: Positive = 500
     """Audio between two partial transcripts."""
 

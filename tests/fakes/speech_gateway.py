@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -35,6 +36,22 @@ class SpeechGateway:
     async def speak(self, text: str = "Hello there.", **how: Any) -> aiohttp.ClientResponse:
         """Ask for speech; the answer's body is not read."""
         answer = await self.http.post("/v1/audio/speech", json={"input": text, **how})
+        self.answers.append(answer)
+        return answer
+
+    async def hear(
+        self, file: bytes | None, *fields: tuple[str, str], name: str = "file", **how: str
+    ) -> aiohttp.ClientResponse:
+        """Ask for a transcription; ``how`` may name the ``route``."""
+        route = how.pop("route", "transcriptions")
+        form = aiohttp.FormData(default_to_multipart=True)
+        if file is not None:
+            form.add_field(name, io.BytesIO(file), filename="speech.wav")
+        for field_name, value in (*how.items(), *fields):
+            form.add_field(field_name, value)
+        if not (how or fields):
+            form.add_field("model", "whisper-1")
+        answer = await self.http.post(f"/v1/audio/{route}", data=form)
         self.answers.append(answer)
         return answer
 

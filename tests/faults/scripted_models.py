@@ -29,6 +29,8 @@ from duologue.engines.payloads import (
     AudioChunk,
     ChatRequest,
     DecodeSpeech,
+    HeardDetails,
+    HeardWord,
     Payload,
     SpeakText,
     TextDelta,
@@ -69,9 +71,14 @@ def _beep(index: int) -> bytes:
 
 def heard(pcm: bytes, rate_hz: int) -> str:
     """Return the words that were said; those whose beep was cut to less than a half are missing."""
+    return " ".join(word for word, _, _ in heard_words(pcm, rate_hz))
+
+
+def heard_words(pcm: bytes, rate_hz: int) -> list[tuple[str, int, int]]:
+    """As ``heard``, each word with the samples at which it begins and ends."""
     samples = array("h", pcm)
     size = rate_hz * _BLOCK_MS // 1000
-    words: list[str] = []
+    words: list[tuple[str, int, int]] = []
     blocks: list[array[int]] = []
     for start in range(0, len(samples) + size, size):
         block = samples[start : start + size]
@@ -79,9 +86,9 @@ def heard(pcm: bytes, rate_hz: int) -> str:
             blocks.append(block)
             continue
         if len(blocks) * _BLOCK_MS > _BEEP_MS / 2:
-            words.append(_word(blocks))
+            words.append((_word(blocks), start - len(blocks) * size, start))
         blocks = []
-    return " ".join(words)
+    return words
 
 
 def _word(blocks: Sequence[array[int]]) -> str:
@@ -221,10 +228,19 @@ class Recogniser(FaultyRunner):
                 work.pcm += pcm
                 work.rate_hz = rate_hz
                 return "", []
-            case DecodeSpeech(kind=kind, end_sample=end_sample):
-                text = heard(bytes(work.pcm), work.rate_hz or BEEP_RATE_HZ)
+            case DecodeSpeech(kind=kind, end_sample=end_sample, options=options):
+                words = heard_words(bytes(work.pcm), work.rate_hz or BEEP_RATE_HZ)
+                text = " ".join(word for word, _, _ in words)
                 order = text if kind == "final" else ""
-                return order, [(Transcript(text, kind, end_sample),)]
+                details = None
+                if options is not None:
+                    origin = end_sample - len(work.pcm) // 2
+                    timed = tuple(
+                        HeardWord(f" {word}", origin + start, origin + end, 0.5, (n,))
+                        for n, (word, start, end) in enumerate(words)
+                    )
+                    details = HeardDetails(timed if options.words else (), -0.25, 0.125)
+                return order, [(Transcript(text, kind, end_sample, details),)]
             case _:
                 raise AssertionError(f"a recogniser was given {payload}")
 

@@ -16,11 +16,20 @@ import msgspec
 
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import AudioChunk, DecodeSpeech, Transcript
+from duologue.engines.payloads import (
+    AudioChunk,
+    DecodeSpeech,
+    HeardDetails,
+    HeardWord,
+    ListenOptions,
+    Transcript,
+)
 from duologue.engines.runners.asr.upload import (
     Form,
+    RepliedWord,
+    Reply,
     transcription_form,
-    transcription_text,
+    transcription_reply,
     wav_file,
 )
 from duologue.engines.runners.contract import Job, Step
@@ -34,6 +43,8 @@ _LEAST_SAMPLES = ms_to_samples(100, SPEECH_RATE_HZ)
 """Servers refuse shorter files, and there is no word in them."""
 
 _LONGEST_ANSWER_BYTES = 1024 * 1024
+
+_USUAL = ListenOptions()
 
 
 class TranscribeUrlSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +79,7 @@ class _Call:
     def __init__(self, request: DecodeSpeech, post: HttpPost) -> None:
         self.request = request
         self.post = post
-        self.text = ""
+        self.reply = Reply("")
         self.error: EngineError | None = EngineError("the answer could not be read")
         self.over = False
 
@@ -126,7 +137,7 @@ class TranscribeUrlRunner:
             call = dictation.call
             if call is not None and call.over:
                 dictation.call = None
-                outputs += _answer(call)
+                outputs += _answer(call, dictation.stream)
             self._ask(dictation, outputs)
         except EngineError as exc:
             return Step(outputs, error=exc)
@@ -165,29 +176,51 @@ class TranscribeUrlRunner:
         end = dictation.stream.position(request.end_sample) * SAMPLE_BYTES
         pcm = bytes(dictation.pcm[: max(0, end)])
         if len(pcm) < _LEAST_SAMPLES * SAMPLE_BYTES:
-            outputs.append(Transcript("", request.kind, request.end_sample))
+            details = None if request.options is None else HeardDetails(no_speech=1.0)
+            outputs.append(Transcript("", request.kind, request.end_sample, details))
             return
-        form = self._form(pcm)
-        post = HttpPost(self._upstream, "/audio/transcriptions", form.body, form.content_type)
+        options = request.options or _USUAL
+        form = self._form(pcm, options)
+        path = "/audio/translations" if options.translate else "/audio/transcriptions"
+        post = HttpPost(self._upstream, path, form.body, form.content_type)
         dictation.call = call = _Call(request, post)
         threading.Thread(
             target=_follow, args=(call, self._wake), name="transcribe", daemon=True
         ).start()
 
-    def _form(self, pcm: bytes) -> Form:
+    def _form(self, pcm: bytes, options: ListenOptions) -> Form:
         fields = {"model": self._settings.model, "response_format": "json"}
-        if self._settings.language:
-            fields["language"] = self._settings.language
+        language = options.language or self._settings.language
+        if language and not options.translate:
+            fields["language"] = language
+        if options.prompt:
+            fields["prompt"] = options.prompt
+        if options.temperature:
+            fields["temperature"] = f"{options.temperature:g}"
+        if options.words and not options.translate:
+            fields["response_format"] = "verbose_json"
+            fields["timestamp_granularities[]"] = "word"
         return transcription_form(wav_file(pcm, SPEECH_RATE_HZ), fields)
 
 
-def _answer(call: _Call) -> Sequence[Transcript]:
+def _answer(call: _Call, stream: SpeechStream) -> Sequence[Transcript]:
     request = call.request
     if call.error is None:
-        return (Transcript(call.text, request.kind, request.end_sample),)
+        details = None
+        if request.options is not None:
+            details = HeardDetails(tuple(_on_clock(word, stream) for word in call.reply.words))
+        return (Transcript(call.reply.text, request.kind, request.end_sample, details),)
     if request.kind == "final":
         raise call.error
     return ()  # whoever shows partials can do without one
+
+
+def _on_clock(word: RepliedWord, stream: SpeechStream) -> HeardWord:
+    start, end = (
+        stream.clock_sample(round(max(0.0, second) * SPEECH_RATE_HZ))
+        for second in (word.start, word.end)
+    )
+    return HeardWord(f" {word.word.strip()}", start, end, 1.0)
 
 
 def _follow(call: _Call, wake: Wake) -> None:
@@ -198,7 +231,7 @@ def _follow(call: _Call, wake: Wake) -> None:
             answer += data
             if len(answer) > _LONGEST_ANSWER_BYTES:
                 raise EngineError(f"an answer is longer than {_LONGEST_ANSWER_BYTES} bytes")
-        call.text = transcription_text(bytes(answer))
+        call.reply = transcription_reply(bytes(answer))
         call.error = None
     except EngineError as exc:
         call.error = exc

@@ -19,8 +19,23 @@ from duologue.core.errors import EngineError
 _SHOWN_BYTES = 200
 
 
-class _Reply(msgspec.Struct):
+class RepliedWord(msgspec.Struct):
+    """A word with its time in the file, in seconds."""
+
+    word: str
+    start: float
+    end: float
+
+
+class Reply(msgspec.Struct):
+    """What a server answers.
+
+    Args:
+        words: Where they were asked for, and the server can tell.
+    """
+
     text: str
+    words: list[RepliedWord] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +59,11 @@ def wav_file(pcm: bytes, rate_hz: int) -> bytes:
 
 def transcription_form(wav: bytes, fields: Mapping[str, str]) -> Form:
     """Return the form that uploads ``wav`` with ``fields``."""
-    # A border that the audio cannot contain: it would have to contain its own hash.
-    boundary = f"duologue-{hashlib.sha256(wav).hexdigest()[:40]}"
+    # A border that nothing in it can contain: it would have to contain its own hash.
+    contents = hashlib.sha256(wav)
+    for value in fields.values():
+        contents.update(value.encode())
+    boundary = f"duologue-{contents.hexdigest()[:40]}"
     parts = [
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
         for name, value in fields.items()
@@ -59,14 +77,15 @@ def transcription_form(wav: bytes, fields: Mapping[str, str]) -> Form:
     return Form(f"multipart/form-data; boundary={boundary}", body)
 
 
-def transcription_text(answer: bytes) -> str:
-    """Return the text in a server's answer.
+def transcription_reply(answer: bytes) -> Reply:
+    """Return what a server's answer says.
 
     Raises:
         EngineError: It is not the JSON that was asked for.
     """
     try:
-        return msgspec.json.decode(answer, type=_Reply).text.strip()
+        reply = msgspec.json.decode(answer, type=Reply)
+        return Reply(reply.text.strip(), reply.words)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         shown = answer[:_SHOWN_BYTES].decode("utf-8", "replace")
         raise EngineError(

@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 from duologue.core.errors import ConfigError, StageTimeout
-from duologue.engines.payloads import AudioChunk, DecodeSpeech, Payload, TextDelta, Transcript
+from duologue.engines.payloads import (
+    AudioChunk,
+    DecodeSpeech,
+    HeardDetails,
+    HeardWord,
+    ListenOptions,
+    Payload,
+    TextDelta,
+    Transcript,
+)
 from duologue.engines.runners.asr.openai_url import TranscribeUrlSettings, build
 from duologue.engines.runners.contract import Job, Step
 
@@ -145,6 +154,38 @@ def test_audio_up_to_the_end_is_uploaded_and_its_text_comes_back(
     assert upload.authorization == "Bearer secret"
     assert upload.fields.keys() == {"model", "response_format", "language", "file"}
     assert upload.fields["model"] == b"tiny"
+
+
+def test_options_are_handed_on_and_words_come_back_on_the_chunks_clock(server: Server) -> None:
+    server.answer = lambda _: (
+        b'{"text": "Hello.", "words": [{"word": "Hello.", "start": 0.25, "end": 0.5}]}'
+    )
+    caller = Caller(server, language="en")
+    options = ListenOptions(words=True, language="de", prompt="Names.", temperature=0.5)
+
+    caller.send(speech(2, 4), DecodeSpeech("final", 4 * RATE, options))
+
+    word = HeardWord(" Hello.", int(2.25 * RATE), int(2.5 * RATE), 1.0)
+    assert caller.next_step().outputs == [
+        Transcript("Hello.", "final", 4 * RATE, HeardDetails((word,)))
+    ]
+    fields = server.uploads[0].fields
+    assert fields["language"] == b"de"
+    assert fields["prompt"] == b"Names."
+    assert fields["temperature"] == b"0.5"
+    assert fields["response_format"] == b"verbose_json"
+    assert fields["timestamp_granularities[]"] == b"word"
+
+
+def test_translations_go_to_their_own_route(server: Server) -> None:
+    caller = Caller(server, language="de")
+
+    caller.send(speech(0, 1), DecodeSpeech("final", RATE, ListenOptions(translate=True)))
+
+    assert caller.next_step().outputs == [Transcript("1.00 seconds", "final", RATE, HeardDetails())]
+    (upload,) = server.uploads
+    assert upload.path == "/v1/audio/translations"
+    assert "language" not in upload.fields
 
 
 def test_a_stream_is_asked_again_and_ends_when_all_is_answered(server: Server) -> None:

@@ -8,7 +8,13 @@ from email.message import Message
 import pytest
 
 from duologue.core.errors import EngineError
-from duologue.engines.runners.asr.upload import transcription_form, transcription_text, wav_file
+from duologue.engines.runners.asr.upload import (
+    RepliedWord,
+    Reply,
+    transcription_form,
+    transcription_reply,
+    wav_file,
+)
 
 
 def parts_of(content_type: str, body: bytes) -> dict[str, Message]:
@@ -45,13 +51,28 @@ def test_the_form_holds_the_file_and_the_fields() -> None:
 
 
 def test_the_text_is_taken_from_the_answer() -> None:
-    assert (
-        transcription_text(b'{"text": " Hello there. ", "usage": {"seconds": 1}}') == "Hello there."
+    answer = b'{"text": " Hello there. ", "usage": {"seconds": 1}}'
+
+    assert transcription_reply(answer) == Reply("Hello there.")
+
+
+def test_words_are_taken_with_their_times() -> None:
+    reply = transcription_reply(
+        b'{"text": "Hi", "words": [{"word": "Hi", "start": 0, "end": 0.5}]}'
     )
+
+    assert reply.words == [RepliedWord("Hi", 0, 0.5)]
+
+
+def test_nothing_in_the_form_can_end_it() -> None:
+    first = transcription_form(b"wav", {"prompt": "one"})
+    other = transcription_form(b"wav", {"prompt": "two"})
+
+    assert first.content_type != other.content_type
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>", b'{"words": []}', b'{"text": 1}', b'"\xff"'])
 def test_another_answer_is_an_error_that_shows_it(answer: bytes) -> None:
     with pytest.raises(EngineError, match="no transcription") as caught:
-        transcription_text(answer)
+        transcription_reply(answer)
     assert caught.value.code == "upstream_failed"
