@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from duologue.config import parse_section
+from duologue.core.errors import LimitExceeded
 from duologue.duplex_plugins.cascaded.answer import Answer
 from duologue.duplex_plugins.cascaded.prompt import chat_request, prefill_request, unanswered
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
@@ -47,7 +48,10 @@ from duologue.engines.payloads import (
     SpeechMark,
     TextDelta,
     TokenUsage,
+    ToolCallDelta,
 )
+
+_Written = TextDelta | ToolCallDelta | TokenUsage
 
 
 @dataclass(slots=True)
@@ -64,7 +68,7 @@ class _Draft:
     key: str
     request: ChatRequest
     answer: Answer | None = None
-    kept: list[TextDelta | TokenUsage] = field(default_factory=list)
+    kept: list[_Written] = field(default_factory=list)
     ended: bool = False
     item_id: str = ""
 
@@ -112,6 +116,7 @@ class CascadedPlugin:
         return Capabilities(
             reads_transcripts=True,
             voices=settings.voices,
+            sees=settings.sees,
             one_shot=OneShot(
                 chat=settings.llm_pipeline,
                 speech=settings.tts_pipeline,
@@ -186,7 +191,11 @@ class CascadedPlugin:
         if not self._settings.speculate or state.answers:
             return
         view = _with_text(state.history, item_id, text)
-        request = chat_request(view, state.config, self._settings)
+        try:
+            request = chat_request(view, state.config, self._settings)
+        except LimitExceeded:
+            # The answer itself will say so.
+            return
         if state.speculation is not None and state.speculation.request == request:
             return
         yield from self._drop_speculation(state)
@@ -204,7 +213,10 @@ class CascadedPlugin:
     def _prefill(self, state: State) -> Iterator[PluginEffect]:
         if not self._settings.prefill or state.answers:
             return
-        request = prefill_request(state.history, state.config, self._settings)
+        try:
+            request = prefill_request(state.history, state.config, self._settings)
+        except LimitExceeded:
+            return
         if _has_read(state.read, request.messages):
             return
         yield from self._stop_prefill(state)
@@ -259,7 +271,11 @@ class CascadedPlugin:
         yield from self._followed(state, answer, answer.on_written())
 
     def _answer(self, state: State, request: ResponseRequested) -> Iterator[PluginEffect]:
-        prompt = chat_request(request.conversation, request.config, self._settings)
+        try:
+            prompt = chat_request(request.conversation, request.config, self._settings)
+        except LimitExceeded as exc:
+            yield EndResponse(request.response_id, ResponseOutcome.FAILED, exc.code)
+            return
         draft = state.speculation
         yield from self._stop_prefill(state)
         if draft is not None and draft.request == prompt:
@@ -270,6 +286,8 @@ class CascadedPlugin:
             yield from self._drop_speculation(state)
             draft = _Draft(self._new_key(state, "llm"), prompt)
             yield self._ask_model(state, draft.key, prompt, request.response_id)
+        # It may call what its prompt offers.
+        request = replace(request, config=replace(request.config, tools=prompt.tools))
         draft.answer = self._new_answer(state, request, prompt.max_tokens)
         state.drafts[draft.key] = draft
         for output in draft.kept:
@@ -302,7 +320,7 @@ class CascadedPlugin:
         if draft is None and state.speculation is not None and state.speculation.key == key:
             draft = state.speculation
         match payload:
-            case TextDelta() | TokenUsage() if draft is not None:
+            case TextDelta() | ToolCallDelta() | TokenUsage() if draft is not None:
                 if draft.answer is None:
                     draft.kept.append(payload)
                 else:
@@ -315,10 +333,12 @@ class CascadedPlugin:
                 pass
 
     @staticmethod
-    def _written(answer: Answer, output: TextDelta | TokenUsage) -> Iterator[PluginEffect]:
+    def _written(answer: Answer, output: _Written) -> Iterator[PluginEffect]:
         match output:
             case TextDelta(text=text):
                 yield from answer.on_text(text)
+            case ToolCallDelta():
+                answer.on_call(output)
             case TokenUsage():
                 answer.on_usage(output)
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+import msgspec
+
+from duologue.duplex_plugins.cascaded.retention import retained, tokens, tool_tokens
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import ItemView, PluginConfig
-from duologue.engines.payloads import ChatMessage, ChatRequest
+from duologue.engines.payloads import NO_TOOLS, ChatMessage, ChatRequest, Tools
 
 Role = Literal["system", "user", "assistant"]
 
@@ -22,40 +25,68 @@ INTERRUPTED = "..."
 SILENCE = "(I have been silent for a while. Ask me briefly whether I am still there.)"
 """Stands for what a person has not said, when the model is to speak up."""
 
-_CHARS_PER_TOKEN = 3.5
-_TOKENS_PER_MESSAGE = 5
-_LEAST_CHARS = 200
-_FORGET_AT_ONCE = 4
-"""Exchanges. Forgetting one at a time would change the beginning of every prompt, and a prefix
-cache would be of no use."""
+PENDING = "The result is not there yet."
+"""Stands for the output of a function that is still running."""
 
 
 def chat_request(
     conversation: Iterable[ItemView], config: PluginConfig, settings: CascadedSettings
 ) -> ChatRequest:
-    """Build the prompt for the next answer."""
+    """Build the prompt for the next answer.
+
+    Raises:
+        LimitExceeded: The conversation is too long, and nothing of it may be left out.
+    """
+    conversation = tuple(conversation)
+    tools = callable_now(conversation, config.tools, settings)
     limit = settings.max_output_tokens
     if config.max_output_tokens is not None:
         limit = min(limit, config.max_output_tokens)
     temperature = settings.temperature if config.temperature is None else config.temperature
     return ChatRequest(
-        messages=_messages(conversation, config, settings),
+        messages=_messages(conversation, config, settings, tools),
         max_tokens=limit,
         temperature=temperature,
+        tools=tools,
     )
 
 
 def prefill_request(
     conversation: Iterable[ItemView], config: PluginConfig, settings: CascadedSettings
 ) -> ChatRequest:
-    """Build a request that only lets the model read what is known of the next prompt."""
-    return ChatRequest(messages=_messages(conversation, config, settings), max_tokens=0)
+    """Build a request that only lets the model read what is known of the next prompt.
+
+    Raises:
+        LimitExceeded: As ``chat_request`` does.
+    """
+    messages = _messages(conversation, config, settings, config.tools)
+    return ChatRequest(messages=messages, max_tokens=0, tools=config.tools)
 
 
-def opening(settings: CascadedSettings) -> tuple[ChatMessage, ...]:
-    """Return how every prompt begins."""
+def callable_now(
+    conversation: Sequence[ItemView], tools: Tools, settings: CascadedSettings
+) -> Tools:
+    """Return what the model may call: nothing, once it has called often enough in a row."""
+    rounds, is_call = 0, False
+    for item in reversed(conversation):
+        if item.role == "user":
+            break
+        # Calls that were made together are one round.
+        rounds += item.call is not None and not is_call
+        is_call = item.call is not None
+    if tools.choice == "auto" and rounds >= settings.call_rounds:
+        return msgspec.structs.replace(tools, choice="none")
+    return tools
+
+
+def opening(settings: CascadedSettings, tools: Tools = NO_TOOLS) -> tuple[ChatMessage, ...]:
+    """Return how every prompt begins.
+
+    Where the model may call functions there are no examples: nobody calls in them, and a small
+    model would follow suit.
+    """
     messages = [ChatMessage("system", settings.persona)] if settings.persona else []
-    for example in settings.examples:
+    for example in () if tools.callable else settings.examples:
         messages.append(ChatMessage("user", example.user))
         messages.append(ChatMessage("assistant", example.assistant))
     return tuple(messages)
@@ -72,55 +103,48 @@ def unanswered(conversation: Sequence[ItemView]) -> Sequence[ItemView]:
 
 
 def _messages(
-    conversation: Iterable[ItemView], config: PluginConfig, settings: CascadedSettings
+    conversation: Iterable[ItemView],
+    config: PluginConfig,
+    settings: CascadedSettings,
+    tools: Tools,
 ) -> tuple[ChatMessage, ...]:
-    fixed = list(opening(settings))
+    fixed = list(opening(settings, tools))
     if config.instructions:
         if len(fixed) == 1:
             # Some chat templates allow only one system message, at the start.
             fixed = [ChatMessage("system", f"{fixed[0].content}\n\n{config.instructions}")]
         else:
             fixed.append(ChatMessage("system", config.instructions))
-    room = settings.prompt_tokens - _tokens(fixed)
-    return (*fixed, *_fitting(_joined(conversation), room))
+    room = settings.prompt_tokens - tokens(fixed) - tool_tokens(tools)
+    return (*fixed, *retained(_joined(conversation), room, config.retention))
 
 
 def _joined(conversation: Iterable[ItemView]) -> list[ChatMessage]:
-    """Drop what says nothing, and make one message of turns that follow each other."""
+    """Drop what says nothing, and make one message of turns that follow each other.
+
+    Calls stand in the message that was said before them.
+    """
     messages: list[ChatMessage] = []
     for item in conversation:
-        text = SILENCE if item.silence else (item.text or "").strip()
-        if not text:
-            continue
-        if item.role == "assistant" and item.interrupted:
-            text += INTERRUPTED
-        if messages and messages[-1].role == item.role:
-            text = f"{messages.pop().content} {text}"
-        messages.append(ChatMessage(item.role, text))
+        last = messages[-1] if messages else None
+        if item.role == "tool":
+            text = PENDING if item.text is None else item.text
+            messages.append(ChatMessage("tool", text, call_id=item.call_id))
+        elif item.call is not None:
+            if last is None or last.role != "assistant":
+                last = ChatMessage("assistant", "")
+                messages.append(last)
+            messages[-1] = msgspec.structs.replace(last, calls=(*last.calls, item.call))
+        else:
+            text = SILENCE if item.silence else (item.text or "").strip()
+            if not text and not item.images:
+                continue
+            if item.role == "assistant" and item.interrupted:
+                text += INTERRUPTED
+            images = item.images
+            if last is not None and last.role == item.role and not last.calls:
+                text = f"{last.content} {text}".strip()
+                images = (*last.images, *images)
+                messages.pop()
+            messages.append(ChatMessage(item.role, text, images=images))
     return messages
-
-
-def _fitting(messages: list[ChatMessage], room: float) -> list[ChatMessage]:
-    """Leave out the oldest exchanges until the rest fits; the last is kept, if need be cut."""
-    starts = [
-        index
-        for index, message in enumerate(messages)
-        if message.role == "user" and (index == 0 or messages[index - 1].role != "user")
-    ]
-    start = 0
-    for later in (*starts[_FORGET_AT_ONCE::_FORGET_AT_ONCE], *starts[-1:]):
-        if _tokens(messages[start:]) <= room:
-            break
-        start = max(start, later)
-    kept = messages[start:]
-    if kept and _tokens(kept) > room:
-        last = kept[-1]
-        chars = max(_LEAST_CHARS, int((room - _TOKENS_PER_MESSAGE) * _CHARS_PER_TOKEN))
-        kept = [ChatMessage(last.role, last.content[-chars:])]
-    return kept
-
-
-def _tokens(messages: Iterable[ChatMessage]) -> float:
-    return sum(
-        len(message.content) / _CHARS_PER_TOKEN + _TOKENS_PER_MESSAGE for message in messages
-    )

@@ -55,6 +55,9 @@ class CascadedSettings(Section):
     fastest_speech: Annotated[float, Field(ge=1, le=4)] = 2.0
     """Its fastest."""
 
+    sees: bool = False
+    """The language model understands pictures."""
+
     persona: str = (
         "You are Duologue, a helpful voice assistant. Answer briefly in plain spoken English."
     )
@@ -72,7 +75,8 @@ class CascadedSettings(Section):
             assistant="Boil some water, pour it over a tea bag, wait three minutes, and enjoy.",
         ),
     )
-    """A small model copies their length and tone; a large one needs none."""
+    """A small model copies their length and tone; a large one needs none. They are left out where
+    the client offers functions."""
 
     greeting: str = ""
     """Spoken when a session begins; empty: the person speaks first."""
@@ -82,6 +86,10 @@ class CascadedSettings(Section):
 
     max_output_tokens: Annotated[int, Field(ge=1, le=4096)] = 160
     """Longest answer; a client may ask for a shorter one."""
+
+    call_rounds: Annotated[int, Field(ge=1, le=32)] = 1
+    """How often in a row the model may call functions before it has to answer in words. A small
+    model would call for ever; give a large one more."""
 
     prompt_tokens: Annotated[int, Field(ge=100)] = 1200
     """Longest prompt, as estimated from its characters; the oldest exchanges are left out."""

@@ -11,6 +11,7 @@ from duologue.duplex_plugins.contract import (
     AdoptStage,
     AppendStage,
     BeginResponse,
+    CallFunction,
     CancelStage,
     EndResponse,
     FinishStage,
@@ -49,6 +50,7 @@ class Response:
     llm_stages: int = 0
     clause_ends: list[int] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
+    calls: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def active(self) -> bool:
@@ -130,6 +132,12 @@ class SessionModel:
                 for mark in marks:
                     assert mark.text_end <= len(response.text), "the mark is ahead of its text"
                     response.marks.append(mark.text_end)
+            case CallFunction(response_id=response_id, name=name, arguments=arguments, done=done):
+                response = self.responses[response_id]
+                assert response.active
+                assert done
+                assert not response.clause_ends or response.clause_ends[-1] == len(response.text)
+                response.calls.append((name, arguments))
             case EndResponse(response_id=response_id):
                 self._end(effect, self.responses[response_id])
             case BeginResponse():

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from duologue.duplex_plugins.cascaded.answer import BROKE_OFF, LENGTH_LIMIT, Answer
+from duologue.duplex_plugins.cascaded.answer import BAD_CALL, BROKE_OFF, LENGTH_LIMIT, Answer
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
     AppendStage,
+    CallFunction,
     EndResponse,
     FinishStage,
     PluginConfig,
@@ -17,7 +18,15 @@ from duologue.duplex_plugins.contract import (
     SayText,
     StartStage,
 )
-from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TokenUsage
+from duologue.engines.payloads import (
+    AudioChunk,
+    SpeakText,
+    SpeechMark,
+    TokenUsage,
+    ToolCallDelta,
+    Tools,
+    ToolSpec,
+)
 
 SETTINGS = CascadedSettings()
 
@@ -149,3 +158,82 @@ def test_a_text_answer_goes_out_piece_by_piece_without_blank_ends() -> None:
     assert said(effects) == ["One", " two."]
     assert list(answer.on_written()) == [EndResponse("resp")]
     assert answer.text == "One two."
+
+
+# Function calls
+
+OFFER = Tools((ToolSpec("look"), ToolSpec("go")))
+
+
+def calling(
+    *pieces: ToolCallDelta, tools: Tools = OFFER, usage: TokenUsage | None = None, text: str = ""
+) -> list[PluginEffect]:
+    """Return the last effects of a written answer with calls."""
+    answer = make(PluginConfig(audio_out=False, tools=tools))
+    effects = written(answer, text)
+    for piece in pieces:
+        answer.on_call(piece)
+    if usage is not None:
+        answer.on_usage(usage)
+    return [*effects, *answer.on_written()]
+
+
+def test_calls_are_made_whole_after_what_is_said() -> None:
+    assert calling(
+        ToolCallDelta(0, "x", "look", '{"at"'),
+        ToolCallDelta(0, arguments=":1}"),
+        ToolCallDelta(1, "y", "go"),
+        text="One moment.",
+    ) == [
+        SayText("resp", "One moment."),
+        CallFunction("resp", "0", "look", '{"at":1}'),
+        CallFunction("resp", "1", "go", "{}"),
+        EndResponse("resp"),
+    ]
+
+
+def test_calls_wait_until_the_voice_has_said_everything() -> None:
+    answer = make(PluginConfig(tools=OFFER))
+    written(answer, "One moment.")
+    answer.on_call(ToolCallDelta(0, "", "look", "{}"))
+    assert list(answer.on_written()) == [FinishStage("tts-1")]
+    list(answer.on_mark(SpeechMark(11, 100)))
+    assert list(answer.on_voice_ended()) == [
+        CallFunction("resp", "0", "look", "{}"),
+        EndResponse("resp"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        ToolCallDelta(0, "", "fly", "{}"),
+        ToolCallDelta(0, "", "", ""),
+        ToolCallDelta(0, "", "look", "[1]"),
+        ToolCallDelta(0, "", "look", '{"at":'),
+        ToolCallDelta(0, "", "look", "[" * 100_000),
+    ],
+)
+def test_a_call_that_cannot_be_made_fails_the_answer(piece: ToolCallDelta) -> None:
+    assert calling(piece) == [EndResponse("resp", ResponseOutcome.FAILED, BAD_CALL)]
+
+
+def test_half_a_call_at_the_length_limit_is_left_out() -> None:
+    usage = TokenUsage(5, 9, cut=True)
+    pieces = (ToolCallDelta(0, "", "look", "{}"), ToolCallDelta(1, "", "look", '{"at":'))
+    assert calling(*pieces, usage=usage) == [
+        CallFunction("resp", "0", "look", "{}"),
+        EndResponse("resp", ResponseOutcome.INCOMPLETE, LENGTH_LIMIT, usage),
+    ]
+
+
+def test_what_may_not_be_called_is_not() -> None:
+    piece = ToolCallDelta(0, "", "look", "{}")
+    assert calling(piece, tools=Tools(OFFER.functions, "none")) == [EndResponse("resp")]
+    assert calling(piece, tools=Tools()) == [EndResponse("resp")]
+
+
+def test_without_parallel_calls_the_first_one_counts() -> None:
+    pieces = (ToolCallDelta(0, "", "look", "{}"), ToolCallDelta(1, "", "go", "{}"))
+    effects = calling(*pieces, tools=Tools(OFFER.functions, parallel=False))
+    assert effects == [CallFunction("resp", "0", "look", "{}"), EndResponse("resp")]

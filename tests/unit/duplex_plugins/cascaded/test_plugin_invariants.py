@@ -16,12 +16,13 @@ from duologue.duplex_plugins.contract import (
     PluginConfig,
     ResponseOutcome,
     ResponseRequested,
+    Retention,
     TranscriptKind,
     Turn,
     TurnKind,
     UserTranscript,
 )
-from duologue.engines.payloads import TextDelta, TokenUsage
+from duologue.engines.payloads import TextDelta, TokenUsage, ToolCallDelta, Tools, ToolSpec
 from tests.unit.duplex_plugins.cascaded.session_model import Response, SessionModel
 
 TEXTS = st.sampled_from(["What time is it?"] * 4 + ["What time", "And you?", "Hello.", "", " "])
@@ -37,7 +38,10 @@ CONFIGS = st.builds(
     instructions=st.sampled_from(["", "Rhyme."]),
     audio_out=st.booleans(),
     max_output_tokens=st.sampled_from([None, 5]),
+    tools=st.sampled_from([Tools(), Tools((ToolSpec("look"),))]),
+    retention=st.sampled_from([Retention(), Retention(allowed=False, max_tokens=100)]),
 )
+CALLS = st.sampled_from([(), (), (ToolCallDelta(0, "", "look", "{}"),), (ToolCallDelta(0),)])
 
 
 class CascadeMachine(RuleBasedStateMachine):
@@ -123,11 +127,17 @@ class CascadeMachine(RuleBasedStateMachine):
     # The stages
 
     @precondition(lambda self: self.model.running("llm"))
-    @rule(data=st.data(), pieces=PIECES, ends=st.sampled_from([False, False, True]))
-    def model_writes(self, data: st.DataObject, pieces: list[str], ends: bool) -> None:
+    @rule(data=st.data(), pieces=PIECES, calls=CALLS, ends=st.sampled_from([False, False, True]))
+    def model_writes(
+        self,
+        data: st.DataObject,
+        pieces: list[str],
+        calls: tuple[ToolCallDelta, ...],
+        ends: bool,
+    ) -> None:
         key = self.draw_stage(data, "llm")
         if self.model.stages[key].request.max_tokens:
-            self.model.output(key, *map(TextDelta, pieces))
+            self.model.output(key, *map(TextDelta, pieces), *calls)
         if ends and key in self.model.stages:
             self.model.output(key, TokenUsage(9, len(pieces)))
             self.finish(key)

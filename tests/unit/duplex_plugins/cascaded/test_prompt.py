@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from duologue.duplex_plugins.cascaded.prompt import (
     INTERRUPTED,
+    PENDING,
+    callable_now,
     chat_request,
     opening,
     prefill_request,
@@ -15,7 +17,7 @@ from duologue.duplex_plugins.cascaded.prompt import (
 )
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings, Example
 from duologue.duplex_plugins.contract import ItemView, PluginConfig
-from duologue.engines.payloads import ChatMessage
+from duologue.engines.payloads import ChatMessage, ToolCall, Tools, ToolSpec
 
 SETTINGS = CascadedSettings(
     persona="Be brief.", examples=(Example(user="Hi.", assistant="Hello!"),), prompt_tokens=300
@@ -181,3 +183,86 @@ def test_roles_alternate_and_the_prompt_fits(view: list[ItemView]) -> None:
     assert all(a.role != b.role for a, b in itertools.pairwise(rest))
     assert all(message.content.strip() == message.content != "" for message in rest[:-1])
     assert sum(len(message.content) for message in messages) < 300 * 3.5
+
+
+# Functions
+
+OFFER = Tools((ToolSpec("look"),))
+OFFERING = PluginConfig(tools=OFFER)
+
+
+def call(number: int) -> ItemView:
+    return ItemView(
+        id=f"c{number}", role="assistant", text="", call=ToolCall(f"c{number}", "look", "{}")
+    )
+
+
+def output(number: int, text: str | None = "seen") -> ItemView:
+    return ItemView(id=f"o{number}", role="tool", text=text, call_id=f"c{number}")
+
+
+def test_calls_stand_in_the_message_before_them_and_outputs_follow() -> None:
+    view = (*conversation("Look!", "One moment."), call(1), call(2), output(1), output(2, None))
+    messages = chat_request(view, OFFERING, PLAIN).messages
+    assert messages[1:] == (
+        ChatMessage("user", "Look!"),
+        ChatMessage("assistant", "One moment.", calls=(call(1).call, call(2).call)),
+        ChatMessage("tool", "seen", call_id="c1"),
+        ChatMessage("tool", PENDING, call_id="c2"),
+    )
+
+
+def test_words_after_a_call_are_not_mixed_with_it() -> None:
+    view = (*conversation("Look!"), call(1), output(1), *conversation("Well?")[:1], call(2))
+    messages = chat_request((*view, output(2)), OFFERING, PLAIN).messages[1:]
+    assert [message.role for message in messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+        "assistant",
+        "tool",
+    ]
+
+
+def test_where_functions_are_offered_no_example_shows_how_not_to_call() -> None:
+    view = conversation("Look!")
+    offered = chat_request(view, OFFERING, SETTINGS)
+    assert said(offered.messages) == ["system: Be brief.", "user: Look!"]
+    assert offered.tools == OFFER
+    assert prefill_request(view, OFFERING, SETTINGS).messages == offered.messages
+    without = chat_request(view, PluginConfig(tools=Tools(OFFER.functions, "none")), SETTINGS)
+    assert len(without.messages) == 4
+
+
+def test_after_enough_calls_in_a_row_the_model_has_to_answer() -> None:
+    once = (*conversation("Look!"), call(1), call(2), output(1), output(2))
+    twice = (*once, call(3), output(3))
+    two = CascadedSettings(call_rounds=2)
+    assert callable_now(conversation("Look!"), OFFER, SETTINGS).choice == "auto"
+    assert callable_now(once, OFFER, SETTINGS).choice == "none"
+    assert callable_now(once, OFFER, two).choice == "auto"
+    assert callable_now(twice, OFFER, two).choice == "none"
+    # What the client asks for by name counts more; and new words begin anew.
+    forced = Tools(OFFER.functions, "required")
+    assert callable_now(twice, forced, SETTINGS) == forced
+    assert callable_now((*once, *conversation("And?")), OFFER, SETTINGS).choice == "auto"
+
+
+def test_functions_take_room_of_the_conversation() -> None:
+    big = PluginConfig(tools=Tools((ToolSpec("look", "x" * 600),)))
+    view = exchanges(30, 60)
+    assert len(chat_request(view, big, PLAIN_SHORT).messages) < len(
+        chat_request(view, CONFIG, PLAIN_SHORT).messages
+    )
+
+
+PLAIN_SHORT = CascadedSettings(persona="Be brief.", examples=(), prompt_tokens=300)
+
+
+def test_pictures_of_the_person_go_along() -> None:
+    seen = ItemView(id="a", role="user", text="", images=("data:image/png;base64,AA==",))
+    words = ItemView(id="b", role="user", text="What is it?")
+    assert chat_request((seen, words), CONFIG, PLAIN).messages[1:] == (
+        ChatMessage("user", "What is it?", images=seen.images),
+    )
