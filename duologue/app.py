@@ -43,14 +43,17 @@ from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.speech import SpeechRoutes
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.http.transcriptions import TranscriptionRoutes
-from duologue.gateway.settings import GatewaySettings
+from duologue.gateway.settings import NOT_KEYS, GatewaySettings
+from duologue.gateway.telephony.endpoint import PhoneEndpoint
+from duologue.gateway.telephony.signed import TwilioRequests
+from duologue.gateway.telephony.voice import TwilioVoiceRoutes
 from duologue.gateway.tls import Certificate, choose_certificate, server_context
 from duologue.gateway.ws.channel import Timing
+from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import STALE_AT_SESSION, Observation
-from duologue.sessions.owners import ANYBODY
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, write_flight
 from duologue.telemetry.settings import TelemetrySettings
@@ -141,7 +144,10 @@ async def running_app(
     access = Access(gateway, clock, metrics)
     admission = Admission(sessions, lambda: _workers(engine))
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
-    realtime = RealtimeEndpoint(sessions, admission, access, gateway, timing)
+    connections = OpenConnections()
+    realtime = RealtimeEndpoint(sessions, admission, access, gateway, timing, connections)
+    signed = TwilioRequests(gateway.telephony)
+    phone = PhoneEndpoint(sessions, admission, access, gateway, signed, timing, connections)
     services = HttpServices(
         EngineClient(engine, clock, id_maker(), gateway.http.request_timeout_s),
         Catalogue(
@@ -166,13 +172,14 @@ async def running_app(
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
         *ClientSecretRoutes(sessions, access, gateway.http).routes(),
         *BetaSecretRoutes(sessions, access, gateway.http).routes(),
+        *TwilioVoiceRoutes(access, signed, gateway.http).routes(),
         *SpeechRoutes(services).routes(),
         *ChatRoutes(services, files).routes(),
         *TranscriptionRoutes(services, files).routes(),
     ]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(
-        make_application(realtime, routes, door, CrossOrigin(access)),
+        make_application(realtime, phone, routes, door, CrossOrigin(access)),
         access_log=None,
         handle_signals=False,
         keepalive_timeout=KEEP_ALIVE_S,
@@ -184,7 +191,7 @@ async def running_app(
         undo.push_async_callback(engine.stop)
         undo.push_async_callback(runner.cleanup)
         # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
-        undo.push_async_callback(realtime.wait_closed, 2 * gateway.close_timeout_s)
+        undo.push_async_callback(connections.wait_closed, 2 * gateway.close_timeout_s)
         undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
         undo.callback(lag.stop)
         await runner.setup()
@@ -274,7 +281,7 @@ def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
         stages=(*stage_keys(pipelines.values()), STALE_AT_SESSION),
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
-        keys=(*settings.gateway.key_names(), ANYBODY.name),
+        keys=(*settings.gateway.key_names(), *NOT_KEYS),
     )
 
 

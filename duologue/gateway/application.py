@@ -14,12 +14,14 @@ from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.front_door import FrontDoor
 from duologue.gateway.http.page import add_page
 from duologue.gateway.http.routes import Route, add_routes
+from duologue.gateway.telephony.endpoint import PhoneEndpoint
 from duologue.gateway.ws.form import PATHS
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 
 
 def make_application(
     realtime: RealtimeEndpoint,
+    phone: PhoneEndpoint,
     routes: Sequence[Route],
     door: FrontDoor,
     cross_origin: CrossOrigin,
@@ -34,6 +36,7 @@ def make_application(
     router = app.router
     for path in PATHS:
         router.add_get(path, realtime.handle)
+    phone.add_to(router)
     add_routes(router, [(route, door.before(route)) for route in routes])
     cross_origin.install(app)
     add_page(router)

@@ -57,6 +57,9 @@ class Access:
     def __init__(self, settings: GatewaySettings, clock: Clock, metrics: Metrics) -> None:
         self._keys = Keyring(settings)
         self._origins = frozenset(settings.allowed_origins)
+        self.telephony = Owner("telephony", settings.telephony.max_calls)
+        """Whose the phone calls are that a carrier's signature lets in."""
+
         self._query_keys = settings.query_keys
         self._clock = clock
         self._requests = metrics.key_requests
@@ -131,6 +134,8 @@ class Access:
         wall_time = self._clock.wall_time()
         if key is not None and is_client_secret(key):
             secret = self._secrets.read(key, wall_time)
+            if secret.issuer == self.telephony.name:
+                return Caller(self.telephony, secret.session)
             # On a server without keys, a secret of a key that there was opens nothing either.
             if self._keys or secret.issuer != ANYBODY.name:
                 return Caller(self._keys.named(secret.issuer, wall_time).owner, secret.session)

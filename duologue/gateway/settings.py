@@ -10,7 +10,11 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from duologue.config import Section
 from duologue.gateway.http.settings import HttpSettings
+from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.protocol.limits import MAX_MESSAGE_BYTES
+
+NOT_KEYS = ("anybody", "telephony")
+"""Names of owners of sessions that need no key."""
 
 
 class ApiKeySettings(Section):
@@ -67,6 +71,8 @@ class GatewaySettings(Section):
 
     tls: TlsSettings = TlsSettings()
 
+    telephony: TelephonySettings = TelephonySettings()
+
     api_keys: tuple[SecretStr, ...] = ()
     """Keys that clients must present one of; empty: everybody may come in."""
 
@@ -120,7 +126,7 @@ class GatewaySettings(Section):
 
     @model_validator(mode="after")
     def _keys_can_be_told_apart(self) -> Self:
-        names = ("anybody", *self.key_names())
+        names = (*NOT_KEYS, *self.key_names())
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"two keys are called {twice[0]}; give each a name of its own")

@@ -5,10 +5,6 @@ This module must not know what is said on the connection.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from aiohttp import web
 
 from duologue.gateway.admission import Admission
@@ -19,10 +15,10 @@ from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.connection import Connection
 from duologue.gateway.ws.form import connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
+from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.reader import choose_accept
 from duologue.sessions.manager import SessionManager
 from duologue.sessions.session import CLIENT_GONE
-from duologue.telemetry import get_logger
 
 
 class RealtimeEndpoint:
@@ -30,6 +26,7 @@ class RealtimeEndpoint:
 
     Args:
         sessions: Where sessions are opened.
+        connections: Where the open ones are counted.
     """
 
     def __init__(
@@ -39,6 +36,7 @@ class RealtimeEndpoint:
         access: Access,
         settings: GatewaySettings,
         timing: Timing,
+        connections: OpenConnections | None = None,
     ) -> None:
         self._sessions = sessions
         self._admission = admission
@@ -47,10 +45,7 @@ class RealtimeEndpoint:
         self._max_message_bytes = settings.max_message_bytes
         self._timing = timing
         self._accept = choose_accept(settings.private_reader)
-        self._log = get_logger("gateway")
-        self._connections = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._connections = connections or OpenConnections()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection from request to close.
@@ -71,7 +66,7 @@ class RealtimeEndpoint:
         session = self._sessions.open(
             bound.model or form.model, form.kind, bound.patch, caller.owner
         )
-        with self._counted():
+        with self._connections.counted():
             try:
                 response, channel = await self._accept(
                     request, form.protocol, self._max_message_bytes, self._timing
@@ -85,20 +80,5 @@ class RealtimeEndpoint:
         return response
 
     async def wait_closed(self, timeout_s: float) -> None:
-        """Wait until no connection is open. Each ends by itself, soon after its session has."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
-        except TimeoutError:
-            self._log.warning("connections_left", connections=self._connections)
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        self._connections += 1
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self._connections -= 1
-            if not self._connections:
-                self._idle.set()
+        """Wait until no connection is open, see ``OpenConnections``."""
+        await self._connections.wait_closed(timeout_s)

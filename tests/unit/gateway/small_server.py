@@ -26,8 +26,12 @@ from duologue.gateway.http.front_door import FrontDoor
 from duologue.gateway.http.models import ModelRoutes
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.status import StatusRoutes
-from duologue.gateway.settings import GatewaySettings
+from duologue.gateway.settings import NOT_KEYS, GatewaySettings
+from duologue.gateway.telephony.endpoint import PhoneEndpoint
+from duologue.gateway.telephony.signed import TwilioRequests
+from duologue.gateway.telephony.voice import TwilioVoiceRoutes
 from duologue.gateway.ws.channel import Timing
+from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import Observation
@@ -66,7 +70,7 @@ async def small_server(
     clock = SystemClock()
     wheel = TimerWheel(asyncio.get_running_loop().call_at)
     plugins = plugins or {"echo": EchoPlugin(), "other": EchoPlugin()}
-    metrics = Metrics(LabelSets(plugins=tuple(plugins), keys=(*settings.key_names(), "anybody")))
+    metrics = Metrics(LabelSets(plugins=tuple(plugins), keys=(*settings.key_names(), *NOT_KEYS)))
     engine = FakeEngine(pipelines=pipelines)
     manager = SessionManager(
         engine,
@@ -86,13 +90,17 @@ async def small_server(
     access = Access(settings, clock, metrics)
     admission = Admission(manager, lambda: server.workers)
     timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
-    realtime = RealtimeEndpoint(manager, admission, access, settings, timing)
+    connections = OpenConnections()
+    realtime = RealtimeEndpoint(manager, admission, access, settings, timing, connections)
+    signed = TwilioRequests(settings.telephony)
+    phone = PhoneEndpoint(manager, admission, access, settings, signed, timing, connections)
     catalogue = Catalogue(served_models(plugins, engine, None))
     own = [
         *StatusRoutes(manager, admission, metrics).routes(),
         *ModelRoutes(catalogue, STARTED_AT).routes(),
         *ClientSecretRoutes(manager, access, settings.http).routes(),
         *BetaSecretRoutes(manager, access, settings.http).routes(),
+        *TwilioVoiceRoutes(access, signed, settings.http).routes(),
     ]
     door = FrontDoor(access, admission, settings.http)
     server = SmallServer(
@@ -101,7 +109,7 @@ async def small_server(
     if is_loaded:
         admission.open()
     runner = web.AppRunner(
-        make_application(realtime, [*own, *routes], door, CrossOrigin(access)),
+        make_application(realtime, phone, [*own, *routes], door, CrossOrigin(access)),
         access_log=None,
         handle_signals=False,
         logger=server_logger(),

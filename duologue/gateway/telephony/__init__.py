@@ -1,0 +1,1 @@
+"""Phone calls that carriers stream over WebSocket: Twilio, Telnyx, Plivo."""

@@ -1,0 +1,110 @@
+"""Plivo Audio Streaming, ``<Stream bidirectional="true">``.
+
+This module must not know calls or sessions.
+
+Source:
+    https://docs.plivo.com/docs/voice/xml/audiostream
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from duologue.gateway.telephony.carrier import (
+    CallEnded,
+    CallStarted,
+    CarrierMessage,
+    KeyPressed,
+    MarkPlayed,
+    Sound,
+    read_payload,
+    unsupported_format,
+    write_payload,
+)
+from duologue.protocol.json_refusals import refusal
+
+MULAW = "audio/x-mulaw"
+
+
+class _Format(msgspec.Struct, frozen=True):
+    encoding: str = MULAW
+    sampleRate: int = 8000
+
+
+class _Start(msgspec.Struct, frozen=True):
+    streamId: str
+    callId: str = ""
+    mediaFormat: _Format = _Format()
+
+
+class _Media(msgspec.Struct, frozen=True):
+    payload: str
+    track: str = "inbound"
+
+
+class _Dtmf(msgspec.Struct, frozen=True):
+    digit: str
+
+
+class _Message(msgspec.Struct, frozen=True):
+    event: str
+    start: _Start | None = None
+    media: _Media | None = None
+    dtmf: _Dtmf | None = None
+    name: str = ""
+    extra_headers: str = ""
+
+
+_DECODER = msgspec.json.Decoder(_Message)
+_encode = msgspec.json.Encoder().encode
+
+
+class Plivo:
+    """How Plivo writes it."""
+
+    name = "plivo"
+
+    def decode(self, message: bytes) -> CarrierMessage | None:
+        """Read a message; none for ``clearedAudio``, other tracks and what is new."""
+        try:
+            said = _DECODER.decode(message)
+        except (msgspec.MsgspecError, RecursionError) as exc:
+            raise refusal(exc, message) from None
+        match said:
+            case _Message(event="media", media=_Media(payload=payload, track="inbound")):
+                return Sound(read_payload(payload))
+            case _Message(event="playedStream", name=name):
+                return MarkPlayed(name)
+            case _Message(event="dtmf", dtmf=_Dtmf(digit=digit)):
+                return KeyPressed(digit)
+            case _Message(event="start", start=_Start() as start):
+                form = start.mediaFormat
+                if (form.encoding, form.sampleRate) != (MULAW, 8000):
+                    raise unsupported_format(
+                        form.encoding, f'set contentType="{MULAW};rate=8000" in <Stream>'
+                    )
+                parameters = _pairs(said.extra_headers)
+                return CallStarted(start.streamId, start.callId, "audio/pcmu", parameters)
+            case _Message(event="stop"):
+                return CallEnded()
+            case _:
+                return None
+
+    def sound(self, stream_id: str, payload: bytes) -> bytes:
+        """Write sound."""
+        media = {"contentType": MULAW, "sampleRate": 8000, "payload": write_payload(payload)}
+        return _encode({"event": "playAudio", "streamId": stream_id, "media": media})
+
+    def mark(self, stream_id: str, name: str) -> bytes:
+        """Write a mark."""
+        return _encode({"event": "checkpoint", "streamId": stream_id, "name": name})
+
+    def clear(self, stream_id: str) -> bytes:
+        """Write what forgets."""
+        return _encode({"event": "clearAudio", "streamId": stream_id})
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """``a=b,c=d``, in braces or not."""
+    pairs = (pair.partition("=") for pair in text.strip("{} ").split(","))
+    return {name.strip(): value.strip() for name, mark, value in pairs if mark}

@@ -1,0 +1,114 @@
+"""Telnyx Media Streaming, bidirectional with ``stream_bidirectional_mode: rtp``.
+
+This module must not know calls or sessions.
+
+Source:
+    https://developers.telnyx.com/docs/voice/programmable-voice/media-streaming
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from duologue.gateway.telephony.carrier import (
+    CallEnded,
+    CallStarted,
+    CarrierMessage,
+    KeyPressed,
+    MarkPlayed,
+    PhoneFormat,
+    Sound,
+    read_payload,
+    unsupported_format,
+    write_payload,
+)
+from duologue.protocol.json_refusals import refusal
+
+_FORMATS: Mapping[tuple[str, int], PhoneFormat] = MappingProxyType(
+    {("PCMU", 8000): "audio/pcmu", ("PCMA", 8000): "audio/pcma"}
+)
+
+
+class _Format(msgspec.Struct, frozen=True):
+    encoding: str = "PCMU"
+    sample_rate: int = 8000
+
+
+class _Start(msgspec.Struct, frozen=True):
+    call_control_id: str = ""
+    custom_parameters: dict[str, str] | None = None
+    media_format: _Format = _Format()
+
+
+class _Media(msgspec.Struct, frozen=True):
+    payload: str
+    track: str = "inbound"
+
+
+class _Dtmf(msgspec.Struct, frozen=True):
+    digit: str
+
+
+class _Mark(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Message(msgspec.Struct, frozen=True):
+    event: str
+    stream_id: str = ""
+    start: _Start | None = None
+    media: _Media | None = None
+    dtmf: _Dtmf | None = None
+    mark: _Mark | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Message)
+_encode = msgspec.json.Encoder().encode
+
+
+class Telnyx:
+    """How Telnyx writes it: a connection is one stream, so nothing names it."""
+
+    name = "telnyx"
+
+    def decode(self, message: bytes) -> CarrierMessage | None:
+        """Read a message; none for ``connected``, ``error``, other tracks and what is new."""
+        try:
+            said = _DECODER.decode(message)
+        except (msgspec.MsgspecError, RecursionError) as exc:
+            raise refusal(exc, message) from None
+        match said:
+            case _Message(event="media", media=_Media(payload=payload, track="inbound")):
+                return Sound(read_payload(payload))
+            case _Message(event="mark", mark=_Mark(name=name)):
+                return MarkPlayed(name)
+            case _Message(event="dtmf", dtmf=_Dtmf(digit=digit)):
+                return KeyPressed(digit)
+            case _Message(event="start", start=_Start() as start):
+                form = start.media_format
+                known = _FORMATS.get((form.encoding, form.sample_rate))
+                if known is None:
+                    raise unsupported_format(
+                        form.encoding, "set stream_codec and stream_bidirectional_codec to PCMU"
+                    )
+                parameters = start.custom_parameters or {}
+                return CallStarted(said.stream_id, start.call_control_id, known, parameters)
+            case _Message(event="stop"):
+                return CallEnded()
+            case _:
+                return None
+
+    def sound(self, stream_id: str, payload: bytes) -> bytes:
+        """Write sound."""
+        return _encode({"event": "media", "media": {"payload": write_payload(payload)}})
+
+    def mark(self, stream_id: str, name: str) -> bytes:
+        """Write a mark."""
+        return _encode({"event": "mark", "mark": {"name": name}})
+
+    def clear(self, stream_id: str) -> bytes:
+        """Write what forgets."""
+        return _encode({"event": "clear"})
