@@ -50,6 +50,7 @@ from duologue.protocol.session_config import AnySession, SessionConfig, to_wire
 from duologue.protocol.session_merge import merge
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
+from duologue.sessions.echo import EchoJudge
 from duologue.sessions.effects import Effect, EndSession
 from duologue.sessions.history import History
 from duologue.sessions.inputs import Rejected, SessionInput
@@ -151,6 +152,8 @@ class SessionMachine:
         )
         self._dialogue.muted = config.kind == "transcription"
         self._dialogue.held_until = now + settings.listening.first_update_hold_s
+        if settings.listening.echo_suppression and settings.listening.vad is not None:
+            self.speaking.echo = EchoJudge(capabilities.output_rate_hz, capabilities.input_rate_hz)
         self._person = Person(
             config,
             capabilities,

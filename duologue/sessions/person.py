@@ -43,6 +43,9 @@ from duologue.sessions.turn_taking import (
     TurnTaking,
 )
 
+UNLIKELY = 0.1
+"""A window below it is no speech by any threshold worth setting: nothing is compared then."""
+
 
 class Person:
     """What the person says, and what follows from it.
@@ -146,6 +149,8 @@ class Person:
         """Take what a detector or the recogniser (of the item ``key``) has to say."""
         match payload:
             case VoiceActivity():
+                if payload.probability > UNLIKELY and self._is_own_voice(payload.end_sample, now):
+                    payload = VoiceActivity(0.0, payload.end_sample)
                 self._act(self._weigh(self._listening.on_activity(payload), now), now)
             case EndOfTurn():
                 self._act(self._weigh(self._listening.on_end_of_turn(payload), now), now)
@@ -177,6 +182,14 @@ class Person:
                 break
             self._listening.give_up_transcript(item_id)
             self._no_transcript(item_id, ErrorCode.STAGE_TIMEOUT, now)
+
+    def _is_own_voice(self, end_sample: int, now: float) -> bool:
+        """Tell whether what is heard there is what is being played."""
+        echo, audio = self._speaking.echo, self._listening.audio
+        if echo is None or not echo.listens(now, self._speaking.playback.busy_until):
+            return False
+        heard = audio.read(end_sample - echo.heard_samples, end_sample)
+        return echo.is_echo(heard, self.heard_at - audio.next_sample / audio.rate_hz)
 
     def _weigh(self, events: Iterable[FloorEvent], now: float) -> Iterable[TurnEvent]:
         speaking = self._speaking

@@ -52,6 +52,9 @@ class ListeningSettings(Section):
     min_interruption_ms: Positive = 350
     """Speech over an audible answer that counts as an interruption; shorter is a "mm-hm"."""
 
+    echo_suppression: bool = True
+    """What the detector takes for speech is none where it sounds like the answer being played."""
+
     detector_timeout_s: Annotated[float, Field(gt=0)] = 10.0
     """A detector that owes an answer and says nothing for so long hangs; another one is tried."""
 

@@ -22,6 +22,7 @@ from duologue.protocol.response_events import (
     ResponseCreated,
     TextDelta,
 )
+from duologue.sessions.echo import EchoJudge
 from duologue.sessions.history import History
 from duologue.sessions.output_buffer import (
     NextItem,
@@ -70,6 +71,9 @@ class Speaking:
     ) -> None:
         self.buffer = OutputBuffer(limits, rate_hz)
         self.playback = PlaybackLedger(rate_hz)
+        self.echo: EchoJudge | None = None
+        """Is told what is played."""
+
         self.rate_hz = rate_hz
         self.overflowed = False
         self.unsettled = False
@@ -360,6 +364,9 @@ class Speaking:
         assert isinstance(message, OutputMessage), "speech belongs to a message"
         samples = len(speech.pcm) // SAMPLE_BYTES
         self.playback.on_sent(message.id, samples, now)
+        if self.echo is not None:
+            starts_at = self.playback.busy_until - samples / self.rate_hz
+            self.echo.played(speech.pcm, starts_at, now)
         self._count_sent(response, samples)
         message.sent_speech = True
         event = audio_delta(response, message, response.encoder.encode(speech.pcm))
