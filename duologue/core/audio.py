@@ -43,8 +43,8 @@ def samples_to_ms(samples: int, rate_hz: int) -> int:
 
 
 def ms_to_samples(duration_ms: float, rate_hz: int) -> int:
-    """Samples in ``duration_ms``, rounded down."""
-    return int(duration_ms * rate_hz / 1000)
+    """Samples in ``duration_ms``, rounded down; a whole number may be larger than any float."""
+    return int(duration_ms * rate_hz // 1000)
 
 
 def silence(samples: int) -> bytes:

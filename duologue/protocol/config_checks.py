@@ -42,6 +42,7 @@ from duologue.protocol.session_config import (
     Voice,
 )
 
+_MOST_TOKENS = 2**31 - 1
 _TEMPERATURE_RANGE = (0.0, 2.0)
 _Number = TypeVar("_Number", int, float)
 
@@ -149,8 +150,8 @@ def check_written(value: object, param: str) -> None:
 
 def check_max_tokens(limit: MaxTokens, param: str) -> MaxTokens:
     """Return the limit if it leaves room for an answer."""
-    if limit != "inf" and limit < 1:
-        raise refused(f'{param} is {limit}, allowed is 1 or more, or "inf"', param)
+    if limit != "inf" and not 1 <= limit <= _MOST_TOKENS:
+        raise refused(f'{param} is {shown(limit)}, allowed is 1 to {_MOST_TOKENS}, or "inf"', param)
     return limit
 
 

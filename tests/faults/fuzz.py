@@ -15,6 +15,8 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -30,7 +32,8 @@ from duologue.protocol.limits import MAX_SERVER_MESSAGE_BYTES
 from tests.cases.talk import DETECTING, Talk, pcm
 from tests.conformance.sdk_schema import BETA, GA, SdkSchema
 from tests.fakes.plugin import STAGE
-from tests.faults.good_messages import MESSAGES
+from tests.faults.fuzz_sockets import fuzz_sockets
+from tests.faults.good_messages import ITEM, MESSAGES, RESPONSE
 from tests.faults.mutator import Mutator
 
 MESSAGES_OF_A_SESSION = 400
@@ -112,9 +115,12 @@ class Victim:
         self.peer = Peer()
         self.connection = Connection(self.peer, self.talk.session, dialect)  # type: ignore[arg-type]
         self._schema = schema
+        self._ids = {ITEM: b"item_1", RESPONSE: b"resp_1"}
 
     def tell(self, message: bytes) -> list[dict[str, Any]]:
         """Send a message, and return all that it led to at once."""
+        for name, live in self._ids.items():
+            message = message.replace(name.encode(), live)
         self.peer.say(message)
         return list(self._seen())
 
@@ -168,6 +174,9 @@ class Victim:
             assert len(message) < MAX_SERVER_MESSAGE_BYTES, message[:500]
             event = json.loads(message)
             assert event["type"] in self._schema.kinds, event
+            if event["type"] == "response.output_item.added":
+                self._ids[ITEM] = event["item"]["id"].encode()
+                self._ids[RESPONSE] = event["response_id"].encode()
             yield event
 
 
@@ -240,6 +249,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=100_000, help="over all dialects")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sockets", type=int, default=4_000, help="messages through real sockets")
     options = parser.parse_args()
     for family in SCHEMAS:
         started = perf_counter()
@@ -249,6 +259,12 @@ def main() -> None:
         sys.stdout.write(f"{family}: {count} messages in {took_s:.0f} s, no crash\n")
         for code, times in found.most_common():
             sys.stdout.write(f"  {times:>7} {code}\n")
+        with TemporaryDirectory() as folder:
+            sys.path.insert(0, folder)
+            count = options.sockets // len(SCHEMAS)
+            asyncio.run(fuzz_sockets(Path(folder), family, count, options.seed))
+            sys.path.remove(folder)
+        sys.stdout.write(f"{family}: {count} messages through sockets, no crash\n")
 
 
 if __name__ == "__main__":

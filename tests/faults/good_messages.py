@@ -6,6 +6,9 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+ITEM, RESPONSE = "item_of_the_answer", "resp_of_the_answer"
+"""To be replaced by the ids of the latest answer."""
+
 _AUDIO = base64.b64encode(b"\x10\x00" * 240).decode()
 _TOOL = {
     "type": "function",
@@ -57,6 +60,15 @@ _COMMON: Sequence[dict[str, Any]] = (
         "content_index": 0,
         "audio_end_ms": 100,
     },
+    {"type": "conversation.item.retrieve", "item_id": ITEM},
+    {"type": "conversation.item.delete", "item_id": ITEM},
+    {
+        "type": "conversation.item.truncate",
+        "item_id": ITEM,
+        "content_index": 0,
+        "audio_end_ms": 50,
+    },
+    {"type": "response.cancel", "response_id": RESPONSE},
     {"type": "response.cancel", "event_id": "mine"},
     {"type": "response.cancel", "response_id": "resp_1"},
     {"type": "response.create"},

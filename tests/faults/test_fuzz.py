@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from duologue.protocol.errors import ErrorCode
 from tests.faults.fuzz import SCHEMAS, Family, fuzz
+from tests.faults.fuzz_sockets import fuzz_sockets
 from tests.faults.good_messages import MESSAGES
 from tests.faults.mutator import Mutator
 
+SOCKET_COUNT = 300
 COUNT = 1_200
 """Of each dialect; another seed for each, so that a dialect more brings other messages too."""
 
@@ -24,6 +28,15 @@ async def test_no_message_harms_a_session_and_each_refusal_has_its_code(
     # The mutator is neither so mild nor so wild that only one thing is tested.
     assert found["taken"] > COUNT / 20
     assert len(found) > 10
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("family", list(SCHEMAS))
+async def test_no_message_harms_a_connection_or_the_one_beside_it(
+    family: Family, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    assert await fuzz_sockets(tmp_path, family, SOCKET_COUNT, 5) < SOCKET_COUNT / 10
 
 
 def test_the_same_seed_spoils_messages_in_the_same_way() -> None:

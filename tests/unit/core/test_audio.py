@@ -33,5 +33,9 @@ def test_part_of_a_sample_is_none() -> None:
     assert ms_to_samples(0.07, 16000) == 1
 
 
+def test_a_duration_may_be_larger_than_any_float() -> None:
+    assert ms_to_samples(10**400, 16000) == 16 * 10**400
+
+
 def test_silence_is_as_long_as_asked_and_silent() -> None:
     assert silence(3) == b"\x00" * 6

@@ -16,6 +16,7 @@ from duologue.core.errors import (
 )
 from duologue.protocol.errors import (
     ERROR_TABLE,
+    MAX_MESSAGE_CHARS,
     ErrorCode,
     error_body,
     error_code,
@@ -138,3 +139,7 @@ def test_a_long_value_is_shown_in_part() -> None:
     assert shown("abc") == "'abc'"
     assert len(shown("x" * 10**6)) < 100
     assert shown(5) == "5"
+
+
+def test_a_message_is_bounded_whatever_was_refused() -> None:
+    assert len(error_body(ProtocolError("x" * 100_000)).message) == MAX_MESSAGE_CHARS
