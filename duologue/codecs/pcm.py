@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FULL_SCALE = 32768.0
+_QUIET_ROOM = 0.003
+"""Root of the mean square, full scale at 1."""
 
 
 def pcm_to_float(pcm: bytes) -> NDArray[np.float32]:
@@ -27,3 +29,11 @@ def float_to_pcm(samples: NDArray[np.floating]) -> bytes:
     scaled = np.nan_to_num(samples * _FULL_SCALE, nan=0.0, posinf=32767.0, neginf=-32768.0)
     rounded: NDArray[np.floating] = np.rint(scaled).clip(-32768, 32767)
     return rounded.astype("<i2").tobytes()
+
+
+def is_loud(pcm: bytes, rate_hz: int) -> bool:
+    """Tell whether some 32 ms of it are louder than a quiet room."""
+    window = rate_hz * 32 // 1000
+    samples = np.frombuffer(pcm, "<i2").astype(np.float32)
+    whole = samples[: len(samples) // window * window].reshape(-1, window)
+    return bool(np.any(np.mean(whole * whole, axis=1) >= (_QUIET_ROOM * _FULL_SCALE) ** 2))

@@ -335,6 +335,11 @@ class BeginResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class Listen:
+    """The model has heard, and decides to say nothing for now. Clients that asked are told."""
+
+
+@dataclass(frozen=True, slots=True)
 class SayText:
     """The next piece of the response's text: transcript of its speech, or its text output."""
 
@@ -408,6 +413,7 @@ PluginEffect = (
     | CancelStage
     | AdoptStage
     | BeginResponse
+    | Listen
     | SayText
     | SayAudio
     | CallFunction

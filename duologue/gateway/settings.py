@@ -94,6 +94,10 @@ class GatewaySettings(Section):
     dialects: tuple[Literal["beta", "duplex"], ...] = ("beta", "duplex")
     """Dialects that a client may ask for besides the plain one; others are refused."""
 
+    first_message_timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    """A client of the duplex dialect that does not say within this time what its session is to be
+    like is let go."""
+
     max_message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = MAX_MESSAGE_BYTES
     """Messages from a client must be smaller; 15 MiB of audio in base64 and their envelope fit."""
 

@@ -48,6 +48,11 @@ def format_sample_bytes(audio_format: AudioFormat) -> int:
     return _SAMPLE_BYTES.get(type(audio_format), 1)
 
 
+def named(audio_format: AudioFormat) -> str:
+    """A format for an error message."""
+    return f"{audio_format.__struct_config__.tag} at {format_rate_hz(audio_format)} Hz"
+
+
 _SAMPLE_BYTES: dict[type, int] = {PcmFormat: 2, FloatPcmFormat: 4}
 
 

@@ -11,7 +11,9 @@ from typing import Literal, TypeAlias
 
 from duologue.protocol.beta_codec import BETA_JSON
 from duologue.protocol.dialect import Dialect
+from duologue.protocol.duplex.json_codec import DUPLEX_JSON
 from duologue.protocol.json_codec import REALTIME_JSON
+from duologue.protocol.msgpack_codec import DUPLEX_MSGPACK, REALTIME_MSGPACK
 
 Family: TypeAlias = Literal["realtime", "beta", "duplex"]
 """Which messages there are."""
@@ -22,6 +24,9 @@ Encoding: TypeAlias = Literal["json", "msgpack"]
 DIALECTS: Mapping[tuple[Family, Encoding], Dialect] = MappingProxyType(
     {
         ("realtime", "json"): REALTIME_JSON,
+        ("realtime", "msgpack"): REALTIME_MSGPACK,
         ("beta", "json"): BETA_JSON,
+        ("duplex", "json"): DUPLEX_JSON,
+        ("duplex", "msgpack"): DUPLEX_MSGPACK,
     }
 )

@@ -34,6 +34,7 @@ class ErrorCode(StrEnum):
 
     INVALID_REQUEST = "invalid_request"
     INVALID_JSON = "invalid_json"
+    INVALID_MSGPACK = "invalid_msgpack"
     INVALID_VALUE = "invalid_value"
     INVALID_BASE64 = "invalid_base64"
     MISSING_PARAMETER = "missing_required_parameter"
@@ -56,6 +57,15 @@ class ErrorCode(StrEnum):
     ITEM_UNKNOWN_TRUNCATE = "item_truncate_invalid_item_id"
     ITEM_UNKNOWN_DELETE = "item_delete_invalid_item_id"
     ITEM_UNKNOWN_REFERENCE = "item_reference_invalid_item_id"
+    PLAYBACK_ITEM_NOT_FOUND = "playback_item_not_found"
+    PLAYBACK_ITEM_MISMATCH = "playback_item_mismatch"
+    INPUT_GAP = "input_audio_gap"
+    UNSUPPORTED_AUDIO_FORMAT = "unsupported_audio_format"
+    INVALID_EVENT_ACK = "invalid_event_ack"
+    MODEL_UPDATE_UNSUPPORTED = "model_update_unsupported"
+    RESUME_UNSUPPORTED = "unsupported_session_resume"
+    CONFIG_TIMEOUT = "config_timeout"
+    IDLE_TIMEOUT = "idle_timeout"
     CONVERSATION_FULL = "conversation_full"
     TOOL_CALL_UNKNOWN = "tool_call_not_found"
     TOOL_CALL_ANSWERED = "tool_call_already_answered"
@@ -117,6 +127,7 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
     {
         ErrorCode.INVALID_REQUEST: _client(400, "The request cannot be carried out."),
         ErrorCode.INVALID_JSON: _client(400, "The message is not valid JSON."),
+        ErrorCode.INVALID_MSGPACK: _client(400, "The message is not valid MessagePack."),
         ErrorCode.INVALID_VALUE: _client(400, "A field has a value that is not allowed."),
         ErrorCode.INVALID_BASE64: _client(400, "A field is not valid base64."),
         ErrorCode.MISSING_PARAMETER: _client(400, "A required field is missing."),
@@ -149,6 +160,17 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.ITEM_UNKNOWN_TRUNCATE: _client(404, "There is no such item to truncate."),
         ErrorCode.ITEM_UNKNOWN_DELETE: _client(404, "There is no such item to delete."),
         ErrorCode.ITEM_UNKNOWN_REFERENCE: _client(404, "There is no such item to refer to."),
+        ErrorCode.PLAYBACK_ITEM_NOT_FOUND: _client(404, "There is no such spoken answer."),
+        ErrorCode.PLAYBACK_ITEM_MISMATCH: _client(400, "The item is not that of the response."),
+        ErrorCode.INPUT_GAP: _client(400, "Too much audio is missing before this append."),
+        ErrorCode.UNSUPPORTED_AUDIO_FORMAT: _client(400, "The audio format cannot be used here."),
+        ErrorCode.INVALID_EVENT_ACK: _client(400, "No event with this number has been sent."),
+        ErrorCode.MODEL_UPDATE_UNSUPPORTED: _client(400, "The model of a session cannot change."),
+        ErrorCode.RESUME_UNSUPPORTED: _client(409, "This session cannot be resumed."),
+        ErrorCode.CONFIG_TIMEOUT: _client(408, "The first session.update did not come in time."),
+        ErrorCode.IDLE_TIMEOUT: _client(
+            408, "The client said nothing for too long.", close_code=1001
+        ),
         ErrorCode.CONVERSATION_FULL: _client(409, "The conversation holds no more items."),
         ErrorCode.TOOL_CALL_UNKNOWN: _client(404, "There is no tool call with this id."),
         ErrorCode.TOOL_CALL_ANSWERED: _client(409, "This tool call has its result already."),

@@ -109,7 +109,7 @@ def decode_command(message: bytes | str) -> Command:
         LimitExceeded: Something in it is too large; same fields.
     """
     if isinstance(message, str):
-        message = _utf8(message)
+        message = to_utf8(message)
     size = len(message)
     # A quote only at the very end: nothing follows the audio, and nothing in it is escaped.
     if (
@@ -175,7 +175,7 @@ def decode_event(message: bytes | str) -> tuple[Event | UnknownEvent, str]:
         ProtocolError: It is malformed, or an event of a known type lacks a field.
     """
     if isinstance(message, str):
-        message = _utf8(message)
+        message = to_utf8(message)
     try:
         event = _EVENTS.decode(message)
         if type(event) is _DeltaWire:
@@ -194,7 +194,7 @@ def _audio_delta(wire: _DeltaWire) -> AudioDelta:
         item_id=wire.item_id,
         output_index=wire.output_index,
         content_index=wire.content_index,
-        delta=_base64(wire.delta, "delta"),
+        delta=decode_base64(wire.delta, "delta"),
     )
 
 
@@ -226,7 +226,7 @@ def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
     if wire.event_id is not None and len(wire.event_id) > MAX_EVENT_ID_CHARS:
         size = len(wire.event_id)
         raise over_limit("event_id", size, MAX_EVENT_ID_CHARS, "event_id", "characters")
-    return AppendAudio(audio=_base64(wire.audio, "audio"), event_id=wire.event_id)
+    return AppendAudio(audio=decode_base64(wire.audio, "audio"), event_id=wire.event_id)
 
 
 def _second_reading(message: bytes, exc: Exception) -> Command:
@@ -241,8 +241,13 @@ def _second_reading(message: bytes, exc: Exception) -> Command:
     raise refusal(exc, message) from None
 
 
-def _base64(raw: msgspec.Raw, param: str) -> bytes:
-    """Decode the base64 of a JSON string that has not been read yet."""
+def decode_base64(raw: msgspec.Raw, param: str) -> bytes:
+    """Decode the base64 of a JSON string that has not been read yet.
+
+    Raises:
+        ProtocolError: It is no string, or no base64.
+        LimitExceeded: It is too long.
+    """
     text = bytes(raw)
     if not text.startswith(b'"'):
         raise refused(f"{param} is not a string; give base64", param)
@@ -273,7 +278,12 @@ def _bad_base64(param: str) -> ProtocolError:
     )
 
 
-def _utf8(message: str) -> bytes:
+def to_utf8(message: str) -> bytes:
+    """Return the bytes of a message that came as text.
+
+    Raises:
+        ProtocolError: It is no text that could be sent.
+    """
     try:
         return message.encode()
     except UnicodeEncodeError:

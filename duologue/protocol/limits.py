@@ -40,3 +40,6 @@ MAX_METADATA_VALUE_CHARS = 512
 
 MIN_COMMIT_MS = 100
 """Less audio than this is no utterance: the commit is refused and the audio stays buffered."""
+
+MAX_INPUT_GAP_MS = 10_000
+"""Audio that may be missing before an append with ``start_sample``; it is heard as silence."""

@@ -156,6 +156,15 @@ class AudioDelta(msgspec.Struct, frozen=True, kw_only=True, tag="response.output
     """Base64 in JSON."""
 
 
+class FormattedAudioDelta(AudioDelta, frozen=True, kw_only=True, tag="response.output_audio.delta"):
+    """More speech, and what it is. In the duplex dialect only."""
+
+    format: str
+    """``pcm16``, ``pcm_f32le``, ``g711_ulaw`` or ``g711_alaw``."""
+
+    sample_rate_hz: int
+
+
 class AudioDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_audio.done"):
     """The speech has been sent, or was cut off."""
 

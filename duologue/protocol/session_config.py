@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from duologue.protocol.audio_formats import AudioFormat, PcmFormat
+from duologue.protocol.duplex.config import DuplexConfig
 
 SessionKind: TypeAlias = Literal["realtime", "transcription"]
 Modality: TypeAlias = Literal["text", "audio"]
@@ -152,6 +153,24 @@ class SessionConfig:
     truncation: Truncation = "auto"
     temperature: float | None = None
     """None: as the model likes."""
+    duplex: DuplexConfig | None = None
+    """What only a duplex session has."""
+
+    @property
+    def interrupts(self) -> bool:
+        """Speech over an answer stops it."""
+        if self.turn_detection is None:
+            return False
+        if self.duplex is not None and self.duplex.overlap_policy is not None:
+            return self.duplex.overlap_policy == "barge_in_on_speech"
+        return self.turn_detection.interrupt_response
+
+    @property
+    def answers_turns(self) -> bool:
+        """A turn that was detected is answered unasked."""
+        if self.turn_detection is None or not self.turn_detection.create_response:
+            return False
+        return self.duplex is None or self.duplex.auto_response
 
 
 class AudioInputResource(msgspec.Struct, frozen=True, kw_only=True):

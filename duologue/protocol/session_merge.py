@@ -112,6 +112,7 @@ def merge(
             _settled(patch.temperature, config.temperature, None), "session.temperature"
         ),
         truncation=_truncation(_settled(patch.truncation, config.truncation, _DEFAULTS.truncation)),
+        duplex=config.duplex,
     )
     _check_size(merged)
     return merged

@@ -16,6 +16,7 @@ from duologue.duplex_plugins.contract import (
     EndResponse,
     Interrupted,
     ItemView,
+    Listen,
     PluginInput,
     ResponseOutcome,
     ResponseRequested,
@@ -28,6 +29,7 @@ from duologue.protocol.items import Item, ItemReference
 from duologue.protocol.response_config import ResponseConfig
 from duologue.sessions.call_pairs import CallPairs
 from duologue.sessions.entry import Entry
+from duologue.sessions.extensions import Extensions
 from duologue.sessions.history import History
 from duologue.sessions.output_buffer import OutputOverflow
 from duologue.sessions.plugin_config import plugin_config
@@ -56,6 +58,7 @@ class Dialogue:
         new_id: IdMaker,
         own_config: ResponseConfig,
         max_out_of_band: int,
+        extensions: Extensions | None = None,
     ) -> None:
         self.own_config = own_config
         """What a response has that no client asked for."""
@@ -69,6 +72,7 @@ class Dialogue:
         self.answered_at: float | None = None
         """When the last answer of the conversation had ended; ``None``: something came after it."""
 
+        self._extensions = extensions
         self._answer_pending = False
         self._told = 0
         self._host = host
@@ -97,6 +101,9 @@ class Dialogue:
             elif isinstance(effect, BeginResponse):
                 if self._speaking.active is None:
                     requested = self._begin(self.own_config, self._history.view(), now)
+            elif isinstance(effect, Listen):
+                if self._extensions is not None:
+                    self._extensions.listens("model_decision")
             else:
                 self._host.perform(effect)
         for response in overflowed:
@@ -120,6 +127,12 @@ class Dialogue:
                 it, or an input is unknown or cannot be understood.
             LimitExceeded: Too many out-of-band responses run.
         """
+        if self.muted:
+            raise ProtocolError(
+                "a transcription session makes no responses; for answers, connect without "
+                "intent=transcription",
+                code=ErrorCode.UNSUPPORTED,
+            )
         view = self._view(config)
         out_of_band = config.conversation == "none"
         active = self._speaking.active
@@ -181,6 +194,22 @@ class Dialogue:
                 self._cut(entry, heard)
                 self.heard_changed(entry, now)
 
+    def cancel(self, response_id: str | None, now: float) -> None:
+        """Stop an answer: the named one, or else the conversation's active one.
+
+        Raises:
+            ProtocolError: There is none.
+        """
+        speaking = self._speaking
+        response = speaking.active if response_id is None else speaking.get(response_id)
+        if response is None:
+            raise ProtocolError(
+                "Cancellation failed: no active response found",
+                code=ErrorCode.CANCEL_NOT_ACTIVE,
+                param=None if response_id is None else "response_id",
+            )
+        self.stop(response, "cancelled", CLIENT_CANCELLED, now)
+
     def heard_changed(self, entry: Entry, now: float) -> None:
         """Tell the plugin that of an answer which is over, another part was heard."""
         spoken = entry.spoken
@@ -197,6 +226,8 @@ class Dialogue:
             truncates: The client is told how much was heard, in so far as we know.
         """
         cut = self._speaking.stop(response, status, reason, now)
+        if self._extensions is not None and not response.out_of_band:
+            self._extensions.answer_cut_off()
         self._streams.interrupt_lane(response.lane)
         for message, heard in cut:
             if message.id in self._history:

@@ -131,6 +131,16 @@ class History:
         self.changes += 1
         return entry
 
+    def spoken_in(self, response_id: str | None) -> list[Entry]:
+        """Return the spoken items of an answer in order; of the latest one where none is named."""
+        found: list[Entry] = []
+        for entry in reversed(self._entries):
+            spoken = entry.spoken
+            if spoken is not None and response_id in (None, spoken.response_id):
+                response_id = spoken.response_id
+                found.append(entry)
+        return found[::-1]
+
     def make_room(self) -> list[str]:
         """Forget the oldest items until another one fits; returns their ids.
 

@@ -33,6 +33,7 @@ class InputAudio:
         self._capacity_bytes = ms_to_samples(capacity_ms, rate_hz) * SAMPLE_BYTES
         self._start_sample = 0
         self._pcm = bytearray()
+        self._earlier_samples = 0
         self._read_as(audio_format)
 
     def _read_as(self, audio_format: AudioFormat) -> None:
@@ -62,10 +63,16 @@ class InputAudio:
         due = wire_samples * self.rate_hz // format_rate_hz(self._format)
         return due - self._decoded_samples
 
+    @property
+    def wire_samples(self) -> int:
+        """All that came in, in whole samples as they were on the wire."""
+        return self._earlier_samples + self._wire_bytes // format_sample_bytes(self._format)
+
     def set_format(self, audio_format: AudioFormat) -> None:
         """Read what comes from now on in another format."""
         if audio_format != self._format:
             self.end_utterance()
+            self._earlier_samples = self.wire_samples
             self._read_as(audio_format)
 
     def check_room(self, wire_bytes: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from duologue.codecs.pcm import is_loud
 from duologue.core.audio import AudioFrame, ms_to_samples, samples_to_ms
 from duologue.core.errors import ProtocolError
 from duologue.core.ids import IdMaker
@@ -228,6 +229,18 @@ class Listening:
         self._taken_until = self.audio.next_sample
         return Utterance(
             turn.item_id, turn.start_sample, end_sample, transcript, self._transcribing
+        )
+
+    def holds_speech(self) -> bool:
+        """Tell whether somebody speaks, or may have: what the detector has not judged is loud."""
+        if self.turn is not None:
+            return True
+        start = max(self.audio.start_sample, self._taken_until)
+        if self._streams.find(Owner.DETECTOR, "") is not None:
+            start = max(start, self._judged_until)
+        unjudged = self.audio.read(start)
+        return samples_to_ms(unjudged.samples, self._rate_hz) >= MIN_COMMIT_MS and is_loud(
+            unjudged.pcm, self._rate_hz
         )
 
     def commit_all(self) -> Utterance:

@@ -23,8 +23,8 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Output
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.commands import (
-    AppendAudio,
     CancelResponse,
     ClearAudio,
     ClearOutputAudio,
@@ -37,9 +37,9 @@ from duologue.protocol.commands import (
     TruncateItem,
     UpdateSession,
 )
+from duologue.protocol.duplex.commands import CloseSession
 from duologue.protocol.errors import ErrorCode, error_body, error_event
 from duologue.protocol.events import (
-    ErrorBody,
     ErrorEvent,
     Event,
     SessionCreated,
@@ -47,20 +47,20 @@ from duologue.protocol.events import (
 )
 from duologue.protocol.response_config import response_config
 from duologue.protocol.session_config import AnySession, SessionConfig, to_wire
-from duologue.protocol.session_merge import merge
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
+from duologue.sessions.duplex import FREQUENT, side_of
 from duologue.sessions.echo import EchoJudge
 from duologue.sessions.effects import Effect, EndSession
+from duologue.sessions.extensions import CLOSED, Extensions
 from duologue.sessions.history import History
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.listening import Listening
-from duologue.sessions.output_buffer import OutputLimits
 from duologue.sessions.person import Person
 from duologue.sessions.plugin_config import plugin_config, supported_by
 from duologue.sessions.plugin_host import PluginHost
 from duologue.sessions.settings import SessionSettings
-from duologue.sessions.speaking import Pace, Speaking
+from duologue.sessions.speaking import Speaking, output_limits, pace_of
 from duologue.sessions.streams import Owner, Stream, Streams
 
 
@@ -104,6 +104,7 @@ class SessionMachine:
         self._expires_wall = int(wall_time + settings.max_duration_s)
         self._waiting_since: float | None = None
         self._end_announced = False
+        self._delivered = 0
         self.timing_changed = True
         self._responses_timed = 0
         self.streams = Streams(session_id)
@@ -119,8 +120,8 @@ class SessionMachine:
         self.history = History(settings.max_items, settings.max_conversation_bytes)
         self.speaking = Speaking(
             self.history,
-            _output_limits(settings),
-            _pace(settings),
+            output_limits(settings),
+            pace_of(settings),
             capabilities.output_rate_hz,
             new_id,
         )
@@ -140,6 +141,8 @@ class SessionMachine:
             retain=not capabilities.decides_turns,
             transcribe_always=capabilities.reads_transcripts,
         )
+        extensions = Extensions(session_id, self.speaking) if config.duplex is not None else None
+        self._extensions = extensions
         host = PluginHost(plugin, plugin_config(config, capabilities), self.streams)
         self._dialogue = Dialogue(
             host,
@@ -149,9 +152,12 @@ class SessionMachine:
             new_id,
             response_config(config),
             settings.max_out_of_band_responses,
+            extensions,
         )
         self._dialogue.muted = config.kind == "transcription"
-        self._dialogue.held_until = now + settings.listening.first_update_hold_s
+        if config.duplex is None:
+            # A duplex session is opened by its first update.
+            self._dialogue.held_until = now + settings.listening.first_update_hold_s
         if settings.listening.echo_suppression and settings.listening.vad is not None:
             self.speaking.echo = EchoJudge(capabilities.output_rate_hz, capabilities.input_rate_hz)
         self._person = Person(
@@ -162,6 +168,20 @@ class SessionMachine:
             self.speaking,
             self._dialogue,
             settings.listening.min_interruption_ms,
+            extensions,
+        )
+        self._side = side_of(
+            self.id,
+            model,
+            config,
+            capabilities,
+            settings.listening.min_interruption_ms,
+            extensions,
+            self.speaking,
+            self.history,
+            self._dialogue,
+            self._person,
+            self.listening.audio,
         )
         self._tick_s = None if capabilities.tick_ms is None else capabilities.tick_ms / 1000
         self._ticks = 0
@@ -172,6 +192,9 @@ class SessionMachine:
     def open(self, now: float) -> Sequence[Effect]:
         """Greet the client; nothing may be applied before."""
         self.speaking.emit(SessionCreated(session=self._resource()))
+        if self._extensions is not None:
+            # Such a session is opened by an update.
+            self.speaking.emit(SessionUpdated(session=self._resource()))
         self._dialogue.tell(ConfigChanged(plugin_config(self.config, self._capabilities)), now)
         return self._settle(now)
 
@@ -189,6 +212,9 @@ class SessionMachine:
             except ClientError as exc:
                 self.speaking.emit(error_event(exc, item.event_id))
             return self._settle(now)
+        if self._extensions is not None and isinstance(item, FREQUENT):
+            self._side.take_in(item, self.config.input_format, self._delivered, now)
+            return self._settle(now)
         self.timing_changed = True
         if isinstance(item, Output | Ended):
             stream = self.streams.accept(item)
@@ -203,13 +229,15 @@ class SessionMachine:
                 self.speaking.emit(error_event(exc, item.event_id))
         return self._settle(now)
 
-    def refusal(self, append: AppendAudio) -> ErrorBody | None:
-        """Return why an append would be refused now; a long one is judged whole, then sliced."""
+    def judge(self, append: AppendAudio) -> AppendAudio | Rejected:
+        """Return a long append as it is to be taken in, slice by slice, or why it is refused."""
         try:
+            if isinstance(append, AppendPlacedAudio):
+                return self._side.settle_place(append, self.config.input_format)
             self.listening.audio.check_room(len(append.audio))
         except ClientError as exc:
-            return error_body(exc, append.event_id)
-        return None
+            return Rejected(error_body(exc, append.event_id))
+        return append
 
     def on_timer(self, now: float) -> Sequence[Effect]:
         """Let time pass; early calls do nothing."""
@@ -222,6 +250,8 @@ class SessionMachine:
         self.speaking.let_pass(now)
         if self._waiting_since is not None and now >= self._stalls_at(self._waiting_since):
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
+        if now >= self._side.idle_at():
+            return self.close(ErrorCode.IDLE_TIMEOUT, now)
         while self._tick_s is not None and now >= self._next_tick(self._tick_s):
             self._ticks += 1
             self._dialogue.tell(Tick(self._ticks), now)
@@ -256,7 +286,7 @@ class SessionMachine:
                 deadline = min(deadline, since + self._settings.response_timeout_s)
         if self.listening.turn is not None:
             deadline = min(deadline, self._input_stalls_at())
-        return deadline
+        return min(deadline, self._side.idle_at())
 
     def audio_ms(self) -> int:
         """Return how many milliseconds of the person's audio have come in."""
@@ -275,6 +305,7 @@ class SessionMachine:
         events = speaking.pull(now, max_bytes)
         if events:
             self._waiting_since = None
+            self._delivered += len(events)
             # What was sent may have been the last that a response had to say for now.
             self.timing_changed = self.timing_changed or self._watches_silence
         return events, self._settle(now)
@@ -285,10 +316,7 @@ class SessionMachine:
 
     def close(self, reason: str, now: float) -> Sequence[Effect]:
         """End the session and its responses. The events that wait may still be pulled."""
-        if self.ended is None:
-            self.ended = reason
-            for response in self.speaking.all():
-                self.speaking.stop(response, "cancelled", reason, now)
+        self._stop_all(reason, now)
         return self._take_effects()
 
     def crash(self, reason: str) -> Sequence[Effect]:
@@ -297,16 +325,22 @@ class SessionMachine:
             self.ended = reason
         return self._take_effects()
 
+    def _stop_all(self, reason: str, now: float) -> None:
+        if self.ended is None:
+            self.ended = reason
+            for response in self.speaking.all():
+                self.speaking.stop(response, "cancelled", reason, now)
+
     # Commands
 
     def _command(self, command: Command, now: float) -> None:
+        self._side.spoke_at = now
         match command:
             case UpdateSession(session=patch):
-                self.config = merge(self.config, patch, self._supported)
+                self.config = self._side.merge(self.config, patch, self._supported)
                 self._person.configure(self.config, now)
                 self._dialogue.own_config = response_config(self.config)
-                detection = self.config.turn_detection
-                self._dialogue.release(wanted=bool(detection and detection.create_response))
+                self._dialogue.release(wanted=self.config.answers_turns)
                 if self.config.kind == "transcription" and not self._dialogue.muted:
                     self._dialogue.mute(now)
                 self.speaking.emit(SessionUpdated(session=self._resource()))
@@ -326,17 +360,16 @@ class SessionMachine:
                 self._dialogue.heard_changed(self.history.get(command.item_id), now)
             case DeleteItem():
                 self.speaking.emit(self._conversation.delete(command))
-            case CreateResponse() if self._dialogue.muted:
-                raise ProtocolError(
-                    "a transcription session makes no responses; for answers, connect without "
-                    "intent=transcription",
-                    code=ErrorCode.UNSUPPORTED,
-                )
             case CreateResponse(response=params):
                 config = response_config(self.config, params, self._supported)
                 self._dialogue.request(config, now)
             case CancelResponse(response_id=response_id):
-                self._cancel(response_id, now)
+                self._dialogue.cancel(response_id, now)
+            case CloseSession(reason=reason) if self._extensions is not None:
+                self._extensions.close_reason = reason
+                self._stop_all(CLOSED, now)
+            case ClearOutputAudio() if self._extensions is not None:
+                self._side.clear_output(now)
             case ClearOutputAudio() if self._edge_plays:
                 self._dialogue.interrupt(now, CLIENT_CANCELLED)
             case ClearOutputAudio():
@@ -345,16 +378,8 @@ class SessionMachine:
                     "here, stop playing and send conversation.item.truncate",
                     code=ErrorCode.UNSUPPORTED,
                 )
-
-    def _cancel(self, response_id: str | None, now: float) -> None:
-        response = self.speaking.active if response_id is None else self.speaking.get(response_id)
-        if response is None:
-            raise ProtocolError(
-                "Cancellation failed: no active response found",
-                code=ErrorCode.CANCEL_NOT_ACTIVE,
-                param=None if response_id is None else "response_id",
-            )
-        self._dialogue.stop(response, "cancelled", CLIENT_CANCELLED, now)
+            case _:
+                self._side.command(command, self.config, now)
 
     # What comes out of the engine
 
@@ -405,6 +430,8 @@ class SessionMachine:
         if self._end_announced:
             return effects
         self._end_announced = True
+        if self._extensions is not None:
+            self._extensions.farewell(self.ended)
         return (*effects, EndSession(self.ended))
 
     # One expression for each deadline, since a sum and a difference are rounded differently.
@@ -419,20 +446,5 @@ class SessionMachine:
         return self._opened_at + (self._ticks + 1) * tick_s
 
     def _resource(self) -> AnySession:
-        return to_wire(self.config, self.id, self.model, self._expires_wall)
-
-
-def _output_limits(settings: SessionSettings) -> OutputLimits:
-    return OutputLimits(
-        audio_ms=settings.output_buffer_ms,
-        held_bytes=settings.output_buffer_bytes,
-        events=settings.output_events,
-    )
-
-
-def _pace(settings: SessionSettings) -> Pace:
-    return Pace(
-        lead_ms=settings.send_lead_ms or None,
-        delta_ms=settings.delta_ms,
-        merge_ms=settings.merge_ms,
-    )
+        realtime = to_wire(self.config, self.id, self.model, self._expires_wall)
+        return self._side.shown(realtime, self.config, self._supported)

@@ -18,6 +18,8 @@ from duologue.duplex_plugins.contract import Capabilities, DuplexPlugin
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, EnginePort
 from duologue.protocol.commands import Command
+from duologue.protocol.duplex.session_merge import duplex_default, merge_duplex
+from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event
 from duologue.protocol.session_config import (
@@ -77,6 +79,7 @@ class SessionManager:
         self._sessions: dict[str, Session] = {}
         self._owners = Owners(observation.metrics)
         self._empty = asyncio.Event()
+        self._places_kept = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -103,11 +106,25 @@ class SessionManager:
                 retry_after_s=RETRY_AFTER_S,
             )
         limit = self._settings.max_sessions
-        if len(self._sessions) >= limit:
+        taken = len(self._sessions) + self._places_kept
+        if taken >= limit:
             raise CapacityError(
-                f"{len(self._sessions)} sessions are open, the limit is {limit}",
+                f"{taken} sessions are open, the limit is {limit}",
                 retry_after_s=RETRY_AFTER_S,
             )
+
+    def keep_place(self) -> None:
+        """Keep room for a session that its client has yet to describe.
+
+        Raises:
+            CapacityError: There is no room, see ``check_room``.
+        """
+        self.check_room()
+        self._places_kept += 1
+
+    def give_up_place(self) -> None:
+        """Keep one place less: the session is opened now, or never."""
+        self._places_kept -= 1
 
     def open(
         self,
@@ -124,7 +141,8 @@ class SessionManager:
             model: What the client asked for. A name that is not ours means the default model:
                 stock clients send the names of their vendor's models.
             kind: What it is for, until the client says otherwise.
-            patch: What is different from the start; as the first ``session.update`` would be.
+            patch: What is different from the start; as the first ``session.update`` would be. One
+                of the duplex dialect makes the session one of its own.
             owner: Whose session it is.
             edge_plays: The edge paces the sound, and reports what was played.
 
@@ -136,6 +154,8 @@ class SessionManager:
         """
         self.check_room()
         self._owners.check(owner)
+        if isinstance(patch, DuplexPatch) and patch.model is not UNSET:
+            model = patch.model
         name, plugin = self._served(model)
         config, detectors, listening = self._prepared(plugin, kind, patch)
         session_id = self._new_id("sess")
@@ -245,8 +265,11 @@ class SessionManager:
             detectors = frozenset({"server_vad", "semantic_vad"})
             config = default_config(frozenset(), kind)
             listening = listening.model_copy(update={"vad": None})
-        if patch is not NO_CHANGE or kind == "transcription":
-            config = merge(config, patch, supported_by(capabilities, detectors))
+        supported = supported_by(capabilities, detectors)
+        if isinstance(patch, DuplexPatch):
+            config = merge_duplex(duplex_default(config), patch, supported)
+        elif patch is not NO_CHANGE or kind == "transcription":
+            config = merge(config, patch, supported)
         return config, detectors, listening
 
 

@@ -12,6 +12,7 @@ from duologue.core.clock import Clock
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Output, Request
 from duologue.protocol.commands import AppendAudio
+from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.events import Event, SpeechStarted, SpeechStopped
 from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
 from duologue.sessions.inputs import SessionInput
@@ -102,7 +103,7 @@ class SessionObserver:
             payload = item.payload
             size = len(payload.pcm) if isinstance(payload, AudioChunk) else 0
             recorder.record(type(payload), now, size, 0, item.fence.epoch)
-        else:
+        elif type(item) is not AcknowledgeEvents:  # as many as there are events
             recorder.record(type(item), now)
 
     def delivered(self, event: Event, now: float) -> None:

@@ -18,6 +18,7 @@ from duologue.duplex_plugins.contract import (
     UserTranscript,
 )
 from duologue.engines.payloads import EndOfTurn, Payload, Transcript, VoiceActivity
+from duologue.protocol.duplex.config import OverlapPolicy
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import (
     AudioCleared,
@@ -28,6 +29,7 @@ from duologue.protocol.events import (
 from duologue.protocol.session_config import ServerVad, SessionConfig
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import Dialogue
+from duologue.sessions.extensions import Extensions
 from duologue.sessions.floor import FloorEvent
 from duologue.sessions.listening import Listening, PersonTurn, Utterance
 from duologue.sessions.speaking import Speaking
@@ -37,6 +39,7 @@ from duologue.sessions.turn_taking import (
     Answering,
     TurnCommitted,
     TurnConfirmed,
+    TurnDropped,
     TurnEvent,
     TurnPausing,
     TurnResumed,
@@ -51,7 +54,9 @@ class Person:
     """What the person says, and what follows from it.
 
     Args:
-        min_interruption_ms: Speech over an audible answer that stops it.
+        min_interruption_ms: Speech over an audible answer that stops it, unless the client has
+            said.
+        extensions: What is said to a client that asked for more than the Realtime API.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class Person:
         speaking: Speaking,
         dialogue: Dialogue,
         min_interruption_ms: int,
+        extensions: Extensions | None = None,
     ) -> None:
         self.heard_at = 0.0
         """When audio last came in."""
@@ -72,7 +78,10 @@ class Person:
         self._conversation = conversation
         self._speaking = speaking
         self._dialogue = dialogue
-        self._turns = TurnTaking(listening, min_interruption_ms)
+        self._min_interruption_ms = min_interruption_ms
+        self._turns = TurnTaking(listening, self._interruption_ms(config))
+        self._extensions = extensions
+        self._answering = Answering(active=False, audible=False)
         self._transcripts = TranscriptWire(capabilities.input_rate_hz)
         self._untranscribed: dict[str, float] = {}
         """Committed turns whose transcript is still to come, and since when; oldest first."""
@@ -82,6 +91,7 @@ class Person:
         self._config = config
         turn = self._listening.turn
         self._listening.configure(config)
+        self._turns.min_interruption_ms = self._interruption_ms(config)
         self._tell_if_abandoned(turn, now)
 
     def append(self, wire: bytes, now: float) -> None:
@@ -103,6 +113,22 @@ class Person:
             ProtocolError: There is too little of it; it stays buffered.
         """
         self._commit(self._listening.commit_all(), now)
+
+    @property
+    def speech_ms(self) -> int:
+        """Speech in the current turn so far, without pauses."""
+        return self._listening.speech_ms
+
+    def commit_if_spoken(self, now: float) -> bool:
+        """Make a turn of what is buffered, unless turns are detected and this is none.
+
+        Raises:
+            ProtocolError: There is too little of it; it stays buffered.
+        """
+        if self._listening.detecting and not self._listening.holds_speech():
+            return False
+        self.commit(now)
+        return True
 
     def clear(self, now: float) -> None:
         """Forget all that is buffered."""
@@ -191,15 +217,15 @@ class Person:
         heard = audio.read(end_sample - echo.heard_samples, end_sample)
         return echo.is_echo(heard, self.heard_at - audio.next_sample / audio.rate_hz)
 
+    def _interruption_ms(self, config: SessionConfig) -> int:
+        asked_ms = None if config.duplex is None else config.duplex.overlap_barge_in_ms
+        return self._min_interruption_ms if asked_ms is None else asked_ms
+
     def _weigh(self, events: Iterable[FloorEvent], now: float) -> Iterable[TurnEvent]:
         speaking = self._speaking
         active = speaking.active is not None or speaking.playback.lead_s(now) > 0
-        detection = self._config.turn_detection
-        return self._turns.on_floor(
-            events,
-            Answering(active, active and speaking.is_audible(now)),
-            detection is not None and detection.interrupt_response,
-        )
+        self._answering = Answering(active, active and speaking.is_audible(now))
+        return self._turns.on_floor(events, self._answering, self._config.interrupts)
 
     def _act(self, events: Iterable[TurnEvent], now: float) -> None:
         rate_hz = self._capabilities.input_rate_hz
@@ -207,6 +233,8 @@ class Person:
             match event:
                 case TurnConfirmed(turn=turn, interrupts=interrupts):
                     start_ms = samples_to_ms(turn.start_sample, rate_hz)
+                    if self._extensions is not None and self._answering.active:
+                        self._tell_overlap(self._extensions, interrupts)
                     self._speaking.emit(
                         SpeechStarted(audio_start_ms=start_ms, item_id=turn.item_id)
                     )
@@ -223,15 +251,32 @@ class Person:
                         SpeechStopped(audio_end_ms=end_ms, item_id=utterance.item_id)
                     )
                     self._commit(utterance, now)
-                    detection = self._config.turn_detection
-                    if detection is not None and detection.create_response:
+                    if self._config.answers_turns:
                         self._dialogue.answer_when_free()
+
+                case TurnDropped(speech_ms=speech_ms):
+                    if self._extensions is not None:
+                        self._extensions.overlap("drop", "short_ack", self._policy, speech_ms)
+
+    @property
+    def _policy(self) -> OverlapPolicy:
+        return "barge_in_on_speech" if self._config.interrupts else "listen_only"
+
+    def _tell_overlap(self, extensions: Extensions, interrupts: bool) -> None:
+        speech_ms = self._listening.speech_ms
+        if not interrupts:
+            extensions.overlap("listen", "policy_listen_only", self._policy, speech_ms)
+        else:
+            reason = "speech" if self._answering.audible else "unheard_answer"
+            extensions.overlap("barge_in", reason, self._policy, speech_ms)
 
     def _tell_if_abandoned(self, turn: PersonTurn | None, now: float) -> None:
         if turn is not None and turn.confirmed and self._listening.turn is None:
             self._tell(TurnKind.ABANDONED, turn.item_id, self._listening.audio.next_sample, now)
 
     def _tell(self, kind: TurnKind, item_id: str, sample: int, now: float) -> None:
+        if self._extensions is not None:
+            self._extensions.turn(kind, now)
         self._dialogue.tell_conversation(now)
         self._dialogue.tell(Turn(kind, item_id, sample), now)
 

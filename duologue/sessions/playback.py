@@ -22,6 +22,7 @@ class _Item:
     played_by: float = 0.0
     """When the last sample sent so far will have been heard, by our estimate."""
     acknowledged: int | None = None
+    silenced: bool = False
     server_cut: int | None = None
     client_cut: int | None = None
 
@@ -35,6 +36,8 @@ class PlaybackLedger:
     """
 
     def __init__(self, rate_hz: int) -> None:
+        self.only_acknowledged = False
+        """Nothing counts as heard before the client says so."""
         self._rate_hz = rate_hz
         self._items: OrderedDict[str, _Item] = OrderedDict()
         self._busy_until = float("-inf")
@@ -59,12 +62,36 @@ class PlaybackLedger:
         self._busy_until = max(self._busy_until, now) + samples / self._rate_hz
         item.played_by = self._busy_until
 
-    def on_acknowledged(self, item_id: str, heard_ms: int) -> None:
-        """Book the client's word on how much of an item was played."""
+    def on_acknowledged(
+        self, item_id: str, heard_ms: float, now: float | None = None
+    ) -> int | None:
+        """Book the client's word on how much of an item was played; it only grows.
+
+        From then on this position counts, not our estimate.
+
+        Args:
+            now: When it was played: the rest of what was sent is yet to be heard. ``None``: that is
+                not what the client was asked.
+
+        Returns:
+            How much was heard; ``None`` for an item that nothing was sent of, or not lately.
+        """
         item = self._items.get(item_id)
-        if item is not None:
-            heard = min(ms_to_samples(heard_ms, self._rate_hz), item.sent)
-            item.acknowledged = max(heard, item.acknowledged or 0)
+        if item is None:
+            return None
+        heard = min(ms_to_samples(heard_ms, self._rate_hz), item.sent)
+        if item.acknowledged is None or heard > item.acknowledged:
+            item.acknowledged = heard
+            if now is not None and not item.silenced:
+                item.played_by = now + (item.sent - heard) / self._rate_hz
+                self._busy_until = max(other.played_by for other in self._items.values())
+        item.server_cut = None
+        return item.acknowledged if item.client_cut is None else item.client_cut
+
+    def sent_samples(self, item_id: str) -> int:
+        """How much of an item was handed to the transport."""
+        item = self._items.get(item_id)
+        return 0 if item is None else item.sent
 
     def interrupt(self, item_id: str, now: float) -> int:
         """Stop playback now and return how much of the item was heard; provisional."""
@@ -106,11 +133,14 @@ class PlaybackLedger:
 
     def _silence(self, item: _Item, now: float) -> None:
         """Nothing more of an item is heard; other items go on."""
+        item.silenced = True
         item.played_by = min(item.played_by, now)
         self._busy_until = max(other.played_by for other in self._items.values())
 
     def _estimate(self, item: _Item, now: float) -> int:
         if item.acknowledged is not None:
             return item.acknowledged
+        if self.only_acknowledged:
+            return 0
         unheard = max(0.0, item.played_by - now) * self._rate_hz
         return max(0, item.sent - round(unheard))

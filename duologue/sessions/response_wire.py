@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from typing import TypedDict, cast
 
 from duologue.engines.payloads import TokenUsage
+from duologue.protocol.audio_formats import format_rate_hz
+from duologue.protocol.duplex.events import ResponseSpeak
+from duologue.protocol.duplex.format_names import duplex_name
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode
 from duologue.protocol.events import Event, ItemAdded, ItemDone, RateLimitsUpdated
 from duologue.protocol.items import (
@@ -28,6 +31,7 @@ from duologue.protocol.response_events import (
     AudioTranscriptDone,
     ContentPartAdded,
     ContentPartDone,
+    FormattedAudioDelta,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
     OutputItemAdded,
@@ -132,8 +136,30 @@ def arguments_delta(response: Response, call: OutputCall, piece: str) -> Event:
     )
 
 
-def audio_delta(response: Response, message: OutputItem, wire: bytes) -> AudioDelta:
-    """Return the event for a piece of speech in the response's output format."""
+def speaks(response: Response, message: OutputMessage) -> ResponseSpeak:
+    """Return the event for a message that begins to be spoken or written."""
+    return ResponseSpeak(**_place(response, message))
+
+
+def audio_delta(
+    response: Response, message: OutputItem, wire: bytes, extended: bool = False
+) -> AudioDelta:
+    """Return the event for a piece of speech in the response's output format.
+
+    Args:
+        extended: It says which format that is.
+    """
+    if extended:
+        audio_format = response.config.output_format
+        return FormattedAudioDelta(
+            response_id=response.id,
+            item_id=message.id,
+            output_index=message.index,
+            content_index=0,
+            delta=wire,
+            format=duplex_name(audio_format),
+            sample_rate_hz=format_rate_hz(audio_format),
+        )
     return AudioDelta(
         response_id=response.id,
         item_id=message.id,

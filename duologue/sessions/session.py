@@ -207,11 +207,10 @@ class Session:
         piece = self._backlog.take_slice()
         item = piece if piece is not None else self._backlog.take()
         if piece is None and isinstance(item, AppendAudio) and is_long(item):
-            refusal = self.machine.refusal(item)
-            if refusal is None:
+            item = self.machine.judge(item)
+            if isinstance(item, AppendAudio):
                 self._backlog.slice_up(item)
                 return
-            item = Rejected(refusal)
         if item is not None:
             self._apply(item)
 

@@ -21,6 +21,7 @@ from duologue.sessions.response_wire import (
     opened_call,
     opened_message,
     opening_events,
+    speaks,
 )
 
 
@@ -31,6 +32,8 @@ class Showing:
         self._history = history
         self._buffer = buffer
         self._conversation_id = conversation_id
+        self.extended = False
+        """The client asked for more than the Realtime API."""
 
     def show(self, response: Response, item: OutputItem) -> None:
         """Begin the next item of a response.
@@ -53,6 +56,8 @@ class Showing:
                 entry.spoken = item.spoken
         for event in opening_events(response, item, previous):
             self._buffer.put(event, always=True)
+        if self.extended and isinstance(item, OutputMessage):
+            self._buffer.put(speaks(response, item), always=True)
 
     def turn_over(self, response: Response) -> None:
         """End the item of a response that is shown, all of which is sent, and begin the next."""
@@ -81,7 +86,7 @@ class Showing:
         else:
             tail = response.encoder.flush() if delivered and item.sent_speech else b""
             if tail:
-                yield audio_delta(response, item, tail)
+                yield audio_delta(response, item, tail, self.extended)
             item.wire = finished_message(item, "completed" if whole else "incomplete")
         if item.id in self._history:
             previous = self._history.previous_id(item.id)

@@ -36,6 +36,7 @@ from duologue.sessions.output_items import OutputCall, OutputItem, OutputMessage
 from duologue.sessions.playback import PlaybackLedger
 from duologue.sessions.response import Response, ResponseInput, ResponseState
 from duologue.sessions.response_wire import arguments_delta, audio_delta, resource, text_delta
+from duologue.sessions.settings import SessionSettings
 from duologue.sessions.showing import Showing
 
 
@@ -57,6 +58,24 @@ class Pace:
     delta_ms: int = 200
     merge_ms: int = 100
     dry_ms: int = 250
+
+
+def output_limits(settings: SessionSettings) -> OutputLimits:
+    """Return the limits of what may wait."""
+    return OutputLimits(
+        audio_ms=settings.output_buffer_ms,
+        held_bytes=settings.output_buffer_bytes,
+        events=settings.output_events,
+    )
+
+
+def pace_of(settings: SessionSettings) -> Pace:
+    """Return the pace of speech."""
+    return Pace(
+        lead_ms=settings.send_lead_ms or None,
+        delta_ms=settings.delta_ms,
+        merge_ms=settings.merge_ms,
+    )
 
 
 class Speaking:
@@ -85,6 +104,7 @@ class Speaking:
         self._new_id = new_id
         self._conversation_id = new_id("conv")
         self._showing = Showing(history, self.buffer, self._conversation_id)
+        self._extended = False
         self._responses: dict[str, Response] = {}
         self.get = self._responses.get
         """Returns a response that has not ended, by its id. Asked for each frame, so no method."""
@@ -99,6 +119,10 @@ class Speaking:
         self._delta_samples = ms_to_samples(pace.delta_ms, self.rate_hz)
         self._merge_samples = ms_to_samples(pace.merge_ms, self.rate_hz)
         self._dry_s = pace.dry_ms / 1000
+
+    def extend(self) -> None:
+        """Say more than the Realtime API has: the client asked for it."""
+        self._extended = self._showing.extended = True
 
     def __len__(self) -> int:
         return len(self._responses)
@@ -217,7 +241,8 @@ class Speaking:
         message = response.message
         if message is not None and status == "failed":
             # Text may have been ahead of the audio that now never comes.
-            message.spoken.cut_sample = message.spoken.samples
+            if message.spoken.cut_sample is None:
+                message.spoken.cut_sample = message.spoken.samples
         elif response.items and status == "completed":
             response.items[-1].complete()
         elif message is not None:
@@ -318,6 +343,8 @@ class Speaking:
 
     def _begin_message(self, response: Response) -> OutputMessage:
         message = response.new_message(self._new_id("item"))
+        if self.playback.only_acknowledged:
+            message.spoken.cut_sample = 0
         self._begin_item(response, message)
         response.message = message
         return message
@@ -369,7 +396,7 @@ class Speaking:
             self.echo.played(speech.pcm, starts_at, now)
         self._count_sent(response, samples)
         message.sent_speech = True
-        event = audio_delta(response, message, response.encoder.encode(speech.pcm))
+        event = audio_delta(response, message, response.encoder.encode(speech.pcm), self._extended)
         if response.state is ResponseState.DRAINING:
             self._end_if_delivered(response)
         return event

@@ -65,7 +65,14 @@ class TurnCommitted:
     utterance: Utterance
 
 
-TurnEvent = TurnConfirmed | TurnPausing | TurnResumed | TurnCommitted
+@dataclass(frozen=True, slots=True)
+class TurnDropped:
+    """It was too short to interrupt the answer, and is over: no turn."""
+
+    speech_ms: int
+
+
+TurnEvent = TurnDropped | TurnConfirmed | TurnPausing | TurnResumed | TurnCommitted
 
 
 class TurnTaking:
@@ -73,7 +80,7 @@ class TurnTaking:
 
     def __init__(self, listening: Listening, min_interruption_ms: int) -> None:
         self._listening = listening
-        self._min_interruption_ms = min_interruption_ms
+        self.min_interruption_ms = min_interruption_ms
 
     def on_floor(
         self, events: Iterable[FloorEvent], answering: Answering, interrupts: bool
@@ -106,6 +113,8 @@ class TurnTaking:
                     if listening.turn is not None and listening.turn.confirmed:
                         yield TurnCommitted(listening.commit(sample))
                     else:
+                        if answering.active and listening.turn is not None:
+                            yield TurnDropped(listening.speech_ms)
                         listening.abandon()
         yield from self._reconsider(answering, interrupts)
 
@@ -119,7 +128,7 @@ class TurnTaking:
                 audible=answering.audible,
                 speech_ms=self._listening.speech_ms,
                 interrupts=interrupts,
-                min_interruption_ms=self._min_interruption_ms,
+                min_interruption_ms=self.min_interruption_ms,
             )
         )
         if decision is not OverlapDecision.WAIT:

@@ -11,7 +11,8 @@ from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.engines.payloads import Transcript, VoiceActivity
 from duologue.protocol.commands import AppendAudio, Command
 from duologue.protocol.events import ErrorEvent, Event
-from duologue.sessions.manager import SessionManager, recorded_kinds
+from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.manager import NO_CHANGE, SessionManager, recorded_kinds
 from duologue.sessions.observer import Observation
 from duologue.sessions.port import Delivery
 from duologue.sessions.session import Session
@@ -87,6 +88,7 @@ class FakeCall:
         *,
         seed: int = 0,
         edge_plays: bool = False,
+        patch: SessionPatch = NO_CHANGE,
     ) -> None:
         self.clock = FakeClock(100.0)
         self.flights: list[Flight] = []
@@ -107,7 +109,7 @@ class FakeCall:
                 keep=self.flights.append,
             ),
         )
-        self.session = self.manager.open(None, edge_plays=edge_plays)
+        self.session = self.manager.open(None, patch=patch, edge_plays=edge_plays)
         self.machine = self.session.machine
         self.client = FakeConnection(self.session)
         self.session.attach(self.client)

@@ -5,20 +5,29 @@ This module must not know what is said on the connection.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from aiohttp import web
 
 from duologue.gateway.admission import Admission
-from duologue.gateway.auth import Access
+from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.connection import Connection
-from duologue.gateway.ws.form import connection_form
+from duologue.gateway.ws.form import ConnectionForm, connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
+from duologue.gateway.ws.late_session import LateSession, Place
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.reader import choose_accept
+from duologue.protocol.commands import UpdateSession
+from duologue.protocol.duplex.session_patch import as_duplex
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import SessionManager
-from duologue.sessions.session import CLIENT_GONE
+from duologue.sessions.port import SessionPort
+from duologue.sessions.session import CLIENT_GONE, Session
 
 
 class RealtimeEndpoint:
@@ -46,6 +55,8 @@ class RealtimeEndpoint:
         self._timing = timing
         self._accept = choose_accept(settings.private_reader)
         self._connections = connections or OpenConnections()
+        self._first_message_timeout_s = settings.first_message_timeout_s
+        self._late: set[LateSession] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection from request to close.
@@ -62,11 +73,8 @@ class RealtimeEndpoint:
         )
         self._admission.check_call()
         # Before the upgrade, since only there can a refusal say why.
-        bound = caller.session or BoundSession()
-        session = self._sessions.open(
-            bound.model or form.model, form.kind, bound.patch, caller.owner
-        )
-        with self._connections.counted():
+        session = self._open(form, caller)
+        with self._connections.counted(), self._waiting(session):
             try:
                 response, channel = await self._accept(
                     request, form.protocol, self._max_message_bytes, self._timing
@@ -81,4 +89,39 @@ class RealtimeEndpoint:
 
     async def wait_closed(self, timeout_s: float) -> None:
         """Wait until no connection is open, see ``OpenConnections``."""
+        for session in list(self._late):
+            session.close(ErrorCode.SHUTTING_DOWN)
         await self._connections.wait_closed(timeout_s)
+
+    def _open(self, form: ConnectionForm, caller: Caller) -> Session | LateSession:
+        bound = caller.session or BoundSession()
+        model = bound.model or form.model
+        sessions = self._sessions
+        if form.autostart:
+            return sessions.open(model, form.kind, bound.patch, caller.owner)
+
+        def open_described(patch: SessionPatch) -> SessionPort:
+            if bound.patch == SessionPatch():
+                return sessions.open(model, "realtime", patch, caller.owner)
+            # What the secret says comes first, and the client may change it like anybody.
+            session = sessions.open(model, "realtime", as_duplex(bound.patch), caller.owner)
+            session.offer(UpdateSession(session=patch))
+            return session
+
+        sessions.keep_place()
+        place = Place(open_described, sessions.keep_place, sessions.give_up_place)
+        return LateSession(
+            place, self._timing.clock, self._timing.wheel, self._first_message_timeout_s
+        )
+
+    @contextmanager
+    def _waiting(self, session: Session | LateSession) -> Iterator[None]:
+        """Know of a session that may be yet to come, so that a shutdown need not wait for it."""
+        if not isinstance(session, LateSession):
+            yield
+            return
+        self._late.add(session)
+        try:
+            yield
+        finally:
+            self._late.discard(session)

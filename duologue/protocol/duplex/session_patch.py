@@ -36,3 +36,8 @@ class DuplexPatch(SessionPatch, frozen=True, kw_only=True, omit_defaults=True):
 
     idle_timeout_s: float | UnsetType | None = UNSET
     """A client that says nothing for so long is sent away: 1 to 3,600; null: it is not."""
+
+
+def as_duplex(patch: SessionPatch) -> DuplexPatch:
+    """Return a patch of a Realtime session as one of a duplex session."""
+    return DuplexPatch(**{name: getattr(patch, name) for name in patch.__struct_fields__})

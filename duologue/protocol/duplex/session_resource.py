@@ -9,8 +9,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from duologue.protocol.duplex.config import OverlapPolicy, PlaybackCommitPolicy
-from duologue.protocol.session_config import Modality, SessionResource, TurnDetection
+from duologue.protocol.audio_formats import format_rate_hz
+from duologue.protocol.duplex.config import DuplexConfig, OverlapPolicy, PlaybackCommitPolicy
+from duologue.protocol.duplex.format_names import duplex_name
+from duologue.protocol.session_config import (
+    Modality,
+    SessionConfig,
+    SessionResource,
+    TurnDetection,
+)
 
 ImplementationLevel: TypeAlias = Literal["model_native_duplex", "turn_based_duplex"]
 
@@ -84,6 +91,11 @@ class DuplexSessionResource(SessionResource, frozen=True, kw_only=True):
     turn_detection: TurnDetection | None
     """Null: the server decides about turns, or the model."""
 
+    input_audio_format: str
+    output_audio_format: str
+    sample_rate_hz: int
+    """Of the person's audio on the wire."""
+
     overlap_policy: OverlapPolicy
     """What speech over an answer does."""
 
@@ -97,3 +109,34 @@ class DuplexSessionResource(SessionResource, frozen=True, kw_only=True):
     """The session ends when the client says nothing for so long; null: never for this reason."""
 
     extra_body: DuplexExtraBody
+
+
+def duplex_to_wire(
+    config: SessionConfig,
+    realtime: SessionResource,
+    capabilities: DuplexCapabilities,
+    barge_in_ms: int,
+) -> DuplexSessionResource:
+    """Return the session resource that a duplex client is shown.
+
+    Args:
+        realtime: The same session as a Realtime client would be shown it.
+        barge_in_ms: What interrupts in this server, unless the client has said.
+    """
+    duplex = config.duplex or DuplexConfig()
+    asked_ms = duplex.overlap_barge_in_ms
+    return DuplexSessionResource(
+        **{name: getattr(realtime, name) for name in realtime.__struct_fields__},
+        session_id=realtime.id,
+        capabilities=capabilities,
+        modalities=config.output_modalities,
+        turn_detection=None if duplex.turns_left_to_server else config.turn_detection,
+        input_audio_format=duplex_name(config.input_format),
+        output_audio_format=duplex_name(config.output_format),
+        sample_rate_hz=format_rate_hz(config.input_format),
+        overlap_policy="barge_in_on_speech" if config.interrupts else "listen_only",
+        overlap_barge_in_ms=barge_in_ms if asked_ms is None else asked_ms,
+        playback_commit_policy=duplex.playback_commit_policy,
+        idle_timeout_s=duplex.idle_timeout_s,
+        extra_body=DuplexExtraBody(auto_response=duplex.auto_response),
+    )

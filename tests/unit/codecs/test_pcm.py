@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duologue.codecs.pcm import float_to_pcm, pcm_to_float
+from duologue.codecs.pcm import float_to_pcm, is_loud, pcm_to_float
 
 
 def test_every_sample_survives_the_way_to_float_and_back() -> None:
@@ -35,3 +35,11 @@ def test_what_is_no_number_becomes_silence() -> None:
 def test_half_a_sample_is_refused() -> None:
     with pytest.raises(ValueError, match="buffer size"):
         pcm_to_float(b"\0\0\0")
+
+
+def test_a_quiet_room_is_not_loud_and_a_word_in_it_is() -> None:
+    quiet = np.full(16000, 60, "<i2")
+    assert not is_loud(quiet.tobytes(), 16000)
+    assert not is_loud(b"", 16000)
+    quiet[8000:8600] = 400
+    assert is_loud(quiet.tobytes(), 16000)

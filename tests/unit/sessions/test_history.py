@@ -284,3 +284,14 @@ def test_what_was_heard_of_a_response_is_what_was_heard_of_its_messages() -> Non
     history.get("1").spoken.cut_sample = 0  # type: ignore[union-attr]
     assert history.heard_of("r") == "One moment."
     assert history.heard_of("another") == ""
+
+
+def test_answers_are_found_by_their_response_and_the_latest_one_without() -> None:
+    history = History(10)
+    assert history.spoken_in(None) == []
+    for number, response_id in enumerate(("r1", "r2", "r2")):
+        entry = history.add(MessageItem(id=f"i{number}", role="assistant"))
+        entry.spoken = Spoken(response_id, 1000)
+        history.add(user(f"u{number}"))
+    found = [[e.item.id for e in history.spoken_in(name)] for name in ("r1", "r2", None, "r3")]
+    assert found == [["i0"], ["i1", "i2"], ["i1", "i2"], []]

@@ -122,3 +122,12 @@ def test_without_commits_nothing_is_kept_and_nothing_is_refused() -> None:
     assert frame is not None
     assert frame.pcm == pcm(1000)
     assert (audio.held_bytes, audio.start_sample, audio.next_sample) == (0, 1000, 1000)
+
+
+def test_what_came_in_is_counted_as_it_was_on_the_wire() -> None:
+    audio = InputAudio(PcmFormat(rate=8000), 16000, 1000)
+    audio.append(bytes(2 * 80 + 1))
+    assert audio.wire_samples == 80
+    audio.set_format(PcmuFormat())
+    audio.append(bytes(40))
+    assert audio.wire_samples == 120

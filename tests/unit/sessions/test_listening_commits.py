@@ -14,6 +14,7 @@ from duologue.protocol.session_config import (
 )
 from duologue.sessions.effects import CancelRequest
 from duologue.sessions.floor import FloorState
+from duologue.sessions.settings import ListeningSettings
 from tests.unit.sessions.listening_bench import MS, Bench
 
 # Commits
@@ -143,3 +144,36 @@ def test_where_there_is_no_turn_there_is_nothing_to_pause_or_resume() -> None:
     bench.listening.resume()
     bench.listening.abandon()
     assert bench.effects() == []
+
+
+LOUD = b"\x00\x10" * (200 * MS)
+
+
+def test_what_nobody_has_judged_may_be_speech_if_it_is_loud_and_long_enough() -> None:
+    bench = Bench(ServerVad())
+    assert not bench.listening.holds_speech()
+    bench.hear(200)
+    assert not bench.listening.holds_speech()
+    bench.listening.append(LOUD[: 2 * 50 * MS])
+    assert bench.listening.holds_speech()
+    bench.judge_silence()
+    bench.listening.append(LOUD[: 2 * 50 * MS])
+    assert not bench.listening.holds_speech()
+    bench.listening.append(LOUD)
+    assert bench.listening.holds_speech()
+
+
+def test_a_turn_that_goes_on_is_speech_and_one_that_was_taken_is_not() -> None:
+    bench = Bench(ServerVad())
+    bench.listening.append(LOUD * 2)
+    bench.judge_silence()
+    bench.begin(0)
+    assert bench.listening.holds_speech()
+    bench.listening.commit(400 * MS)
+    assert not bench.listening.holds_speech()
+
+
+def test_without_a_detector_everything_is_unjudged() -> None:
+    bench = Bench(ServerVad(), settings=ListeningSettings(vad=None))
+    bench.listening.append(LOUD)
+    assert bench.listening.holds_speech()

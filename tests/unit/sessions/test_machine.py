@@ -313,10 +313,10 @@ def test_what_a_plugin_has_running_that_answers_nobody_is_its_own() -> None:
 
 def test_what_is_too_long_for_the_buffer_is_known_before_it_is_taken_in() -> None:
     bench = Bench(settings=SessionSettings(input_buffer_ms=2000))
-    assert bench.machine.refusal(SPEECH) is None
-    refused = bench.machine.refusal(AppendAudio(event_id="e1", audio=SPEECH.audio * 3))
-    assert refused is not None
-    assert (refused.code, refused.event_id) == ("input_audio_buffer_full", "e1")
+    assert bench.machine.judge(SPEECH) is SPEECH
+    refused = bench.machine.judge(AppendAudio(event_id="e1", audio=SPEECH.audio * 3))
+    assert isinstance(refused, Rejected)
+    assert (refused.error.code, refused.error.event_id) == ("input_audio_buffer_full", "e1")
     assert bench.machine.audio_ms() == 0
 
 

@@ -14,6 +14,7 @@ from duologue.duplex_plugins.contract import Capabilities, PluginConfig
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Ended
 from duologue.protocol.commands import AppendAudio, UpdateSession
+from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import SessionCreated, SessionUpdated
 from duologue.protocol.response_events import AudioDelta
@@ -269,3 +270,22 @@ def test_without_a_recogniser_no_session_for_transcription_is_opened() -> None:
         bench.manager.open(None, "transcription")
     assert (refusal.value.code, refusal.value.param) == (ErrorCode.NO_RECOGNISER, "session.type")
     assert len(bench.manager) == 0
+
+
+def test_a_place_may_be_kept_for_a_session_that_is_yet_to_come() -> None:
+    bench = Bench()
+    bench.manager.open(None)
+    bench.manager.keep_place()
+    for attempt in (bench.manager.check_room, bench.manager.keep_place):
+        with pytest.raises(CapacityError):
+            attempt()
+    bench.manager.give_up_place()
+    bench.manager.open(None)
+
+
+def test_a_patch_of_the_duplex_dialect_makes_a_session_of_its_own() -> None:
+    bench = Bench()
+    session = bench.manager.open("first", patch=DuplexPatch(model="second"))
+    assert session.machine.model == "second"
+    assert session.machine.config.duplex is not None
+    assert bench.manager.open("first").machine.config.duplex is None

@@ -180,9 +180,19 @@ class LedgerModel(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
 
-    @rule(item=st.sampled_from("abc"), heard_ms=st.integers(0, 5000))
-    def acknowledge(self, item: str, heard_ms: int) -> None:
-        self.ledger.on_acknowledged(item, heard_ms)
+    @rule(item=st.sampled_from("abc"), heard_ms=st.integers(0, 5000), timed=st.booleans())
+    def acknowledge(self, item: str, heard_ms: int, timed: bool) -> None:
+        before = self.ledger.heard_samples(item, self.now)
+        heard = self.ledger.on_acknowledged(item, heard_ms, self.now if timed else None)
+        if heard is None:
+            assert self.sent[item] == 0
+        else:
+            assert heard == self.ledger.heard_samples(item, self.now)
+            assert heard >= min(before, heard_ms, self.sent[item])
+
+    @rule(only=st.booleans())
+    def choose_what_counts(self, only: bool) -> None:
+        self.ledger.only_acknowledged = only
 
     @rule(item=st.sampled_from("abc"))
     def interrupt(self, item: str) -> None:
@@ -211,6 +221,34 @@ class LedgerModel(RuleBasedStateMachine):
         if hasattr(self, "ledger"):
             playing = self.ledger.playing(self.now)
             assert bool(playing) is (self.ledger.lead_s(self.now) > 0)
+
+
+def test_where_only_acknowledgements_count_time_counts_nothing() -> None:
+    ledger = make_ledger(2000)
+    ledger.only_acknowledged = True
+    assert ledger.heard_samples("a", T + 5) == 0
+    ledger.on_acknowledged("a", 300)
+    assert ledger.interrupt("a", T + 5) == 300
+
+
+def test_an_acknowledgement_replaces_the_servers_cut() -> None:
+    ledger = make_ledger(2000)
+    assert ledger.interrupt("a", T + 1) == 1000
+    assert ledger.on_acknowledged("a", 400, T + 1) == 400
+    assert ledger.heard_samples("a", T + 1) == 400
+    assert ledger.on_acknowledged("a", 700, T + 1) == 700
+    assert ledger.playing(T + 1) == []
+
+
+def test_the_clients_position_moves_what_is_yet_to_be_heard() -> None:
+    ledger = make_ledger(2000)
+    ledger.on_acknowledged("a", 500, T + 1.5)
+    assert ledger.lead_s(T + 1.5) == 1.5
+    ledger.on_acknowledged("a", 500, T + 1.9)
+    assert ledger.lead_s(T + 1.9) == pytest.approx(1.1)
+    assert ledger.sent_samples("a") == 2000
+    assert ledger.sent_samples("b") == 0
+    assert ledger.on_acknowledged("b", 5, T) is None
 
 
 TestLedgerModel = LedgerModel.TestCase

@@ -25,6 +25,7 @@ from duologue.sessions.turn_taking import (
     Answering,
     TurnCommitted,
     TurnConfirmed,
+    TurnDropped,
     TurnEvent,
     TurnPausing,
     TurnResumed,
@@ -115,7 +116,7 @@ def test_too_little_speech_over_an_answer_was_none() -> None:
     assert bench.floor(SpeechPaused(2000), answering=HEARD) == []
     assert bench.floor(SpeechResumed(2500), answering=HEARD) == []
     assert bench.floor(EndOfTurnWanted(2600), answering=HEARD) == []
-    assert bench.floor(TurnOver(3000), answering=HEARD) == []
+    assert bench.floor(TurnOver(3000), answering=HEARD) == [TurnDropped(speech_ms=0)]
     assert bench.listening.turn is None
     assert bench.streams.take_effects() == ()
 

@@ -1,0 +1,210 @@
+"""The duplex dialect in JSON.
+
+As the Realtime dialect, with more messages, more names for them, and a ``server_event_seq`` on
+every event. This module must not know sockets or sessions.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, get_args
+
+import msgspec
+import pybase64
+from msgspec import UNSET, UnsetType
+
+from duologue.core.errors import ClientError
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
+from duologue.protocol.command_checks import check_command
+from duologue.protocol.commands import (
+    Command,
+    CommitAudio,
+    CreateResponse,
+    RealtimeCommand,
+    UpdateSession,
+)
+from duologue.protocol.dialect import Dialect
+from duologue.protocol.duplex.commands import CommitTurn, DuplexCommand
+from duologue.protocol.duplex.session_fields import SessionFields, UpdateFields
+from duologue.protocol.duplex.wire_commands import (
+    ALIASES,
+    SIGNALLED,
+    AppendHints,
+    SignalFields,
+    Translated,
+    placed_audio,
+)
+from duologue.protocol.errors import ErrorCode, refused
+from duologue.protocol.events import Event
+from duologue.protocol.flat_fields import FlatCreateResponse
+from duologue.protocol.json_codec import decode_base64, to_utf8
+from duologue.protocol.json_refusals import (
+    event_type,
+    readable_event_id,
+    refusal,
+    refuse_duplicate_keys,
+)
+from duologue.protocol.response_events import (
+    AudioDelta,
+    FormattedAudioDelta,
+    ResponseCreated,
+    ResponseDone,
+)
+from duologue.protocol.second_reading import read_leniently
+
+_BEFORE_SESSION = 0
+"""Number of an event that comes before there is a session; it counts for no acknowledgement."""
+
+
+class _AppendWire(AppendHints, frozen=True, kw_only=True, tag="input_audio_buffer.append"):
+    audio: msgspec.Raw | UnsetType = UNSET
+    delta: msgspec.Raw | UnsetType = UNSET
+
+
+_REPLACED = (
+    AppendAudio,
+    AppendPlacedAudio,
+    CommitAudio,
+    CommitTurn,
+    UpdateSession,
+    CreateResponse,
+)
+_TRANSLATED = (*get_args(Translated), FlatCreateResponse)
+_MEMBERS = (
+    *(m for m in (*get_args(RealtimeCommand), *get_args(DuplexCommand)) if m not in _REPLACED),
+    *_TRANSLATED,
+    _AppendWire,
+    UpdateFields,
+)
+_COMMANDS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    functools.reduce(operator.or_, _MEMBERS)
+)
+_SESSION = msgspec.json.Decoder(SessionFields)
+_ENCODER = msgspec.json.Encoder()
+_encode_base64 = pybase64.b64encode
+
+
+def decode_duplex_command(message: bytes | str) -> Command:
+    """Read one message from a client.
+
+    Raises:
+        ProtocolError: It is malformed. ``code`` is stable, ``param`` names the field and
+            ``event_id`` is the client's own, where those can be told.
+        LimitExceeded: Something in it is too large; same fields.
+    """
+    if isinstance(message, str):
+        message = to_utf8(message)
+    try:
+        decoded = _COMMANDS.decode(message)
+    except (msgspec.MsgspecError, RecursionError) as exc:
+        return _second_reading(message, exc)
+    try:
+        if type(decoded) is _AppendWire:
+            return _append(decoded, message)
+        refuse_duplicate_keys(message)
+        command = _meaning(decoded, message)
+        check_command(command)
+    except ClientError as exc:
+        exc.event_id = exc.event_id or readable_event_id(message)
+        raise
+    return command
+
+
+def encode_duplex_event(event: Event, seq: int) -> bytes:
+    """Write one message to a client, with its number."""
+    if type(event) is FormattedAudioDelta:
+        head = _delta_head(event.response_id, event.item_id, event.format, event.sample_rate_hz)
+        number = str(seq).encode()
+        audio = _encode_base64(event.delta)
+        return b"".join(
+            (b'{"event_id":"event_', number, b'","server_event_seq":', number, head, audio, b'"}')
+        )
+    body = _ENCODER.encode(event)[1:]
+    if isinstance(event, ResponseCreated | ResponseDone):
+        body = b'"response_id":%b,%b' % (_ENCODER.encode(event.response.id), body)
+    if seq == _BEFORE_SESSION:
+        return b'{"event_id":"event_0",%b' % body
+    return b'{"event_id":"event_%d","server_event_seq":%d,%b' % (seq, seq, body)
+
+
+def _meaning(decoded: Any, message: bytes) -> Command:
+    match decoded:
+        case UpdateFields(session=session):
+            return decoded.command(_flat_session(message) if session is UNSET else session)
+        case SignalFields(event=event) if event in SIGNALLED:
+            return decode_duplex_command(_ENCODER.encode(decoded.message()))
+        case _ if isinstance(decoded, _TRANSLATED):
+            command: Command = decoded.command()
+            return command
+        case _:
+            realtime: Command = decoded
+            return realtime
+
+
+def _flat_session(message: bytes) -> SessionFields:
+    """Read the settings of a message that is its own session; its type is not the session's."""
+    raw = msgspec.json.decode(message)
+    del raw["type"]
+    try:
+        return msgspec.convert(raw, SessionFields)
+    except msgspec.ValidationError as exc:
+        raise refusal(exc, message) from None
+
+
+def _append(wire: _AppendWire, message: bytes) -> AppendPlacedAudio:
+    name = "audio" if wire.audio is not UNSET else "delta"
+    raw = wire.audio if wire.audio is not UNSET else wire.delta
+    if raw is UNSET:
+        raise refused("audio is required", "audio", ErrorCode.MISSING_PARAMETER)
+    text = bytes(raw)
+    # The audio itself holds no keys: what is looked through is as short as other messages.
+    start = message.find(text)
+    refuse_duplicate_keys(message[:start] + b'""' + message[start + len(text) :])
+    return placed_audio(wire, decode_base64(raw, name))
+
+
+def _second_reading(message: bytes, exc: Exception) -> Command:
+    """Other names of messages, and ways to write items and responses that do no harm."""
+    if isinstance(exc, msgspec.ValidationError):
+        named = event_type(message)
+        if named is not None and named in ALIASES:
+            refuse_duplicate_keys(message)
+            return decode_duplex_command(_renamed(message, named))
+        try:
+            command = read_leniently(message, named)
+        except (msgspec.MsgspecError, RecursionError) as also:
+            raise refusal(also, message) from None
+        if command is not None:
+            try:
+                check_command(command)
+            except ClientError as refused_for:
+                refused_for.event_id = readable_event_id(message)
+                raise
+            return command
+    raise refusal(exc, message) from None
+
+
+def _renamed(message: bytes, alias: str) -> bytes:
+    fields = msgspec.json.decode(message)
+    if alias == "input.commit" and fields.get("create_response") is None:
+        # This name has always meant that an answer is wanted.
+        fields.setdefault("response_create", True)
+    return _ENCODER.encode(fields | {"type": ALIASES[alias]})
+
+
+@functools.lru_cache(maxsize=4096)
+def _delta_head(response_id: str, item_id: str, format_name: str, sample_rate_hz: int) -> bytes:
+    """All of an audio delta between its number and its base64; the same for each of a part."""
+    empty = AudioDelta(
+        response_id=response_id, item_id=item_id, output_index=0, content_index=0, delta=b""
+    )
+    declared = b',"format":%b,"sample_rate_hz":%d,' % (
+        _ENCODER.encode(format_name),
+        sample_rate_hz,
+    )
+    return declared + _ENCODER.encode(empty)[1:-2]
+
+
+DUPLEX_JSON = Dialect("duplex", decode_duplex_command, encode_duplex_event)
+"""The duplex dialect in JSON; asked for by ``autostart=0`` at its address."""

@@ -1,0 +1,139 @@
+"""Any dialect in MessagePack: the same messages, one to a binary frame, with audio as bytes.
+
+Audio takes a short way. All other commands are read by the dialect's JSON form, so that what is
+allowed and how it is refused cannot differ. This module must not know sockets or sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+
+from duologue.core.errors import ClientError
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import Command
+from duologue.protocol.dialect import Dialect
+from duologue.protocol.duplex.commands import AcknowledgeEvents
+from duologue.protocol.duplex.json_codec import DUPLEX_JSON
+from duologue.protocol.duplex.wire_commands import AppendHints, placed_audio
+from duologue.protocol.errors import ErrorCode, over_limit, refused
+from duologue.protocol.events import Event, RealtimeEvent
+from duologue.protocol.json_codec import REALTIME_JSON
+from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
+from duologue.protocol.response_events import ResponseCreated, ResponseDone
+
+_FIXMAP, _MAP16 = 0x80, 0xDE
+_MAX_FIXMAP_PAIRS = 15
+
+_ENCODER = msgspec.msgpack.Encoder()
+_encode_json = msgspec.json.Encoder().encode
+
+
+class _PlacedAppend(AppendHints, frozen=True, kw_only=True, tag="input_audio_buffer.append"):
+    audio: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the messages of a client."""
+
+    frequent: msgspec.msgpack.Decoder[Any]
+    as_json: Callable[[bytes], Command]
+
+    def __call__(self, message: bytes) -> Command:
+        try:
+            command = self.frequent.decode(message)
+        except (msgspec.MsgspecError, RecursionError):
+            return self.as_json(_in_json(message))
+        try:
+            return _checked(command)
+        except ClientError as exc:
+            exc.event_id = exc.event_id or command.event_id
+            raise
+
+
+def _checked(append: Any) -> Command:
+    event_id = append.event_id
+    if event_id is not None and len(event_id) > MAX_EVENT_ID_CHARS:
+        raise over_limit("event_id", len(event_id), MAX_EVENT_ID_CHARS, "event_id", "characters")
+    if type(append) is AcknowledgeEvents:
+        return append
+    if len(append.audio) > MAX_APPEND_BYTES:
+        raise over_limit("audio", len(append.audio), MAX_APPEND_BYTES, "audio", "bytes")
+    if type(append) is _PlacedAppend:
+        return placed_audio(append, append.audio)
+    audio: AppendAudio = append
+    return audio
+
+
+def _in_json(message: bytes) -> bytes:
+    try:
+        return _encode_json(msgspec.msgpack.decode(message))
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as exc:
+        raise refused(
+            f"the message is not MessagePack that could be JSON: {exc}",
+            None,
+            ErrorCode.INVALID_MSGPACK,
+        ) from None
+
+
+def encode_realtime(event: Event, seq: int) -> bytes | None:
+    """Write one message to a client, with its number as ``event_id``; None: there is no such."""
+    if type(event) not in _REALTIME_EVENTS:
+        return None
+    return _numbered(_ENCODER.encode(event), _EVENT_ID + _event_id(seq), 1)
+
+
+def encode_duplex(event: Event, seq: int) -> bytes:
+    """Write one message to a client, with its number."""
+    head = _EVENT_ID + _event_id(seq)
+    pairs = 1
+    if seq:
+        head += _SERVER_EVENT_SEQ + _ENCODER.encode(seq)
+        pairs += 1
+    if isinstance(event, ResponseCreated | ResponseDone):
+        head += _RESPONSE_ID + _ENCODER.encode(event.response.id)
+        pairs += 1
+    return _numbered(_ENCODER.encode(event), head, pairs)
+
+
+_REALTIME_EVENTS = frozenset(get_args(RealtimeEvent))
+_EVENT_ID = _ENCODER.encode("event_id")
+_SERVER_EVENT_SEQ = _ENCODER.encode("server_event_seq")
+_RESPONSE_ID = _ENCODER.encode("response_id")
+
+
+def _event_id(seq: int) -> bytes:
+    return _ENCODER.encode(f"event_{seq}")
+
+
+def _numbered(body: bytes, pairs: bytes, count: int) -> bytes:
+    """Put pairs in front of those of an encoded map."""
+    if body[0] == _MAP16:
+        had, rest = int.from_bytes(body[1:3], "big"), body[3:]
+    else:
+        had, rest = body[0] - _FIXMAP, body[1:]
+    total = had + count
+    if total <= _MAX_FIXMAP_PAIRS:
+        return b"".join((bytes((_FIXMAP | total,)), pairs, rest))
+    return b"".join((bytes((_MAP16,)), total.to_bytes(2, "big"), pairs, rest))
+
+
+REALTIME_MSGPACK = Dialect(
+    "realtime.msgpack",
+    _Reader(msgspec.msgpack.Decoder(AppendAudio), REALTIME_JSON.decode_command),
+    encode_realtime,
+    binary=True,
+)
+"""The Realtime dialect in MessagePack; asked for by the subprotocol ``realtime.msgpack``."""
+
+DUPLEX_MSGPACK = Dialect(
+    "duplex.msgpack",
+    _Reader(msgspec.msgpack.Decoder(_PlacedAppend | AcknowledgeEvents), DUPLEX_JSON.decode_command),
+    encode_duplex,
+    binary=True,
+)
+"""The duplex dialect in MessagePack; asked for by the same subprotocol."""

@@ -1,0 +1,379 @@
+"""The duplex side of a session: its commands beyond the Realtime API, and what they need to know.
+
+This module must not know how a dialect writes them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import UNSET
+
+from duologue.core.errors import ClientError, ProtocolError
+from duologue.duplex_plugins.contract import Capabilities
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
+from duologue.protocol.audio_formats import AudioFormat, format_rate_hz, named
+from duologue.protocol.commands import Command
+from duologue.protocol.config_checks import Supported
+from duologue.protocol.duplex.commands import (
+    AcknowledgeEvents,
+    AcknowledgePlayback,
+    BargeIn,
+    CommitTurn,
+    Heartbeat,
+)
+from duologue.protocol.duplex.config import DuplexConfig, OverlapPolicy
+from duologue.protocol.duplex.events import (
+    AcknowledgedPosition,
+    HeartbeatAcknowledged,
+    InputAccepted,
+    PlaybackAcknowledged,
+)
+from duologue.protocol.duplex.session_merge import merge_duplex
+from duologue.protocol.duplex.session_patch import DuplexPatch
+from duologue.protocol.duplex.session_resource import DuplexCapabilities, duplex_to_wire
+from duologue.protocol.errors import ErrorCode, error_event, refused
+from duologue.protocol.events import OutputBufferCleared
+from duologue.protocol.session_config import AnySession, SessionConfig, SessionResource
+from duologue.protocol.session_merge import merge
+from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
+from duologue.sessions.extensions import Extensions
+from duologue.sessions.history import History
+from duologue.sessions.input_audio import InputAudio
+from duologue.sessions.input_position import InputPosition, Placed
+from duologue.sessions.person import Person
+from duologue.sessions.playback_acks import PlaybackAcks
+from duologue.sessions.speaking import Speaking
+
+FREQUENT = (AppendPlacedAudio, AcknowledgeEvents)
+"""Commands that come many times a second and move no deadline closer."""
+
+
+class PlainSide:
+    """A session without the extensions: nothing is added."""
+
+    def __init__(self, person: Person) -> None:
+        self.spoke_at = 0.0
+        """When the client last said something other than audio."""
+        self._person = person
+
+    def merge(
+        self, config: SessionConfig, patch: SessionPatch, supported: Supported
+    ) -> SessionConfig:
+        """Return the configuration with a change.
+
+        Raises:
+            ClientError: It is not allowed.
+        """
+        return merge(config, patch, supported)
+
+    def shown(
+        self, realtime: AnySession, config: SessionConfig, supported: Supported
+    ) -> AnySession:
+        """Return the session as the client is shown it."""
+        return realtime
+
+    def idle_at(self) -> float:
+        """Return when the client will have been silent for too long."""
+        return math.inf
+
+    def take_in(
+        self,
+        command: AppendPlacedAudio | AcknowledgeEvents,
+        wire: AudioFormat,
+        delivered: int,
+        now: float,
+    ) -> None:
+        """Take what comes many times a second, and moves no deadline closer.
+
+        Args:
+            wire: What the session listens for.
+            delivered: The number of the latest event.
+        """
+        raise _not_here()
+
+    def settle_place(self, command: AppendPlacedAudio, wire: AudioFormat) -> AppendAudio:
+        """Return long audio as it is to be taken in, slice by slice, where there is room for it.
+
+        Raises:
+            ClientError: It is in another format, too much is missing before it, or it does not fit.
+        """
+        raise _not_here()
+
+    def command(self, command: Command, config: SessionConfig, now: float) -> None:
+        """Carry out a command that the Realtime API does not have.
+
+        Raises:
+            ClientError: It is refused, and nothing changed.
+        """
+        raise _not_here()
+
+    def clear_output(self, now: float) -> None:
+        """Stop the sound of what is being said, and of what still plays.
+
+        Raises:
+            ClientError: There was never any.
+        """
+        raise _not_here()
+
+
+class DuplexSide(PlainSide):
+    """What one session does for a client that speaks the duplex dialect."""
+
+    def __init__(
+        self,
+        session_id: str,
+        model: str,
+        config: DuplexConfig,
+        capabilities: Capabilities,
+        barge_in_ms: int,
+        extensions: Extensions,
+        speaking: Speaking,
+        history: History,
+        dialogue: Dialogue,
+        person: Person,
+        audio: InputAudio,
+    ) -> None:
+        super().__init__(person)
+        self._session_id = session_id
+        self._model = model
+        self._capabilities = capabilities
+        self._barge_in_ms = barge_in_ms
+        self._extensions = extensions
+        self._speaking = speaking
+        self._dialogue = dialogue
+        self._audio = audio
+        self._acks = PlaybackAcks(speaking, history)
+        self._position = InputPosition()
+        self._configure(config)
+
+    def merge(
+        self, config: SessionConfig, patch: SessionPatch, supported: Supported
+    ) -> SessionConfig:
+        """As without the extensions; these settings too."""
+        assert isinstance(patch, DuplexPatch)
+        if patch.model is not UNSET and patch.model != self._model:
+            raise refused(
+                f"the model is '{self._model}' and cannot change; open another session",
+                "session.model",
+                ErrorCode.MODEL_UPDATE_UNSUPPORTED,
+            )
+        merged = merge_duplex(config, patch, supported)
+        assert merged.duplex is not None
+        self._configure(merged.duplex)
+        return merged
+
+    def shown(
+        self, realtime: AnySession, config: SessionConfig, supported: Supported
+    ) -> AnySession:
+        """As without the extensions, and what they add."""
+        assert isinstance(realtime, SessionResource)
+        able = duplex_capabilities(self._capabilities, supported.turn_detection)
+        return duplex_to_wire(config, realtime, able, self._barge_in_ms)
+
+    def idle_at(self) -> float:
+        """As the client has set it."""
+        if self._idle_timeout_s is None:
+            return math.inf
+        return max(self.spoke_at, self._person.heard_at) + self._idle_timeout_s
+
+    def take_in(
+        self,
+        command: AppendPlacedAudio | AcknowledgeEvents,
+        wire: AudioFormat,
+        delivered: int,
+        now: float,
+    ) -> None:
+        """Take audio that says what it is, or which events the client has."""
+        self.spoke_at = now
+        try:
+            if isinstance(command, AcknowledgeEvents):
+                self._acknowledge(command, delivered)
+            else:
+                self._append(command, wire, now)
+        except ClientError as exc:
+            self._speaking.emit(error_event(exc, command.event_id))
+
+    def settle_place(self, command: AppendPlacedAudio, wire: AudioFormat) -> AppendAudio:
+        """Leave out of long audio what is known, and put silence for what is missing."""
+        placed = self._place(command, wire)
+        audio = command.audio if placed is None else placed.audio
+        self._audio.check_room(len(audio))
+        if placed is not None:
+            self._position.took(placed)
+        return AppendAudio(audio=audio, event_id=command.event_id)
+
+    def command(self, command: Command, config: SessionConfig, now: float) -> None:
+        """Carry out a command of the dialect."""
+        match command:
+            case AcknowledgePlayback():
+                self._acknowledge_playback(command, now)
+            case CommitTurn(response_create=wanted):
+                auto = config.duplex is None or config.duplex.auto_response
+                if self._capabilities.decides_turns:
+                    self._extensions.listens("model_decides_turns")
+                elif not self._person.commit_if_spoken(now):
+                    self._extensions.listens("silence_or_noise")
+                elif auto if wanted is None else wanted:
+                    self._dialogue.answer_when_free()
+            case BargeIn():
+                self._barge_in(config, now)
+            case Heartbeat():
+                position = self._position.next_sample(self._audio.wire_samples)
+                self._speaking.emit(
+                    HeartbeatAcknowledged(session_id=self._session_id, next_sample=position)
+                )
+            case _:
+                raise refused(
+                    "sessions cannot be resumed here, and session.resume would have to be the "
+                    "first message on its connection",
+                    "type",
+                    ErrorCode.RESUME_UNSUPPORTED,
+                )
+
+    def clear_output(self, now: float) -> None:
+        """Interrupt, and say whose sound it was."""
+        response_id = self._acks.latest_response()
+        if response_id is None:
+            raise refused(
+                "no answer has been said yet, so there is no sound to clear",
+                None,
+                ErrorCode.CANCEL_NOT_ACTIVE,
+            )
+        self._speaking.emit(OutputBufferCleared(response_id=response_id))
+        self._dialogue.interrupt(now, CLIENT_CANCELLED)
+
+    def _configure(self, config: DuplexConfig) -> None:
+        self._idle_timeout_s = config.idle_timeout_s
+        self._speaking.playback.only_acknowledged = config.playback_commit_policy == "ack_only"
+
+    def _append(self, command: AppendPlacedAudio, wire: AudioFormat, now: float) -> None:
+        placed = self._place(command, wire)
+        self._person.append(command.audio if placed is None else placed.audio, now)
+        if placed is not None:
+            self._took(placed, wire)
+
+    def _acknowledge(self, ack: AcknowledgeEvents, delivered: int) -> None:
+        if not 0 <= ack.server_event_seq <= delivered:
+            raise refused(
+                f"server_event_seq is {ack.server_event_seq}, the latest event is {delivered}",
+                "server_event_seq",
+                ErrorCode.INVALID_EVENT_ACK,
+            )
+
+    def _barge_in(self, config: SessionConfig, now: float) -> None:
+        if self._speaking.active is None and self._speaking.playback.lead_s(now) == 0:
+            return
+        policy: OverlapPolicy = "barge_in_on_speech" if config.interrupts else "listen_only"
+        speech_ms = self._person.speech_ms
+        self._extensions.overlap("barge_in", "client_barge_in", policy, speech_ms)
+        self._dialogue.interrupt(now)
+
+    def _place(self, command: AppendPlacedAudio, wire: AudioFormat) -> Placed | None:
+        if command.declared is not None and command.declared != wire:
+            raise refused(
+                f"the append is {named(command.declared)}, the session listens for {named(wire)}; "
+                "change it with session.update",
+                "format",
+                ErrorCode.UNSUPPORTED_AUDIO_FORMAT,
+            )
+        start = command.start_sample
+        if start is None:
+            return None
+        return self._position.place(command.audio, start, self._audio.wire_samples, wire)
+
+    def _took(self, placed: Placed, wire: AudioFormat) -> None:
+        position = self._position
+        position.took(placed)
+        taken = self._audio.wire_samples
+        if position.report_due(taken, format_rate_hz(wire)):
+            self._speaking.emit(
+                InputAccepted(
+                    next_sample=position.next_sample(taken), missing_samples=position.missing
+                )
+            )
+
+    def _acknowledge_playback(self, command: AcknowledgePlayback, now: float) -> None:
+        booked = self._acks.book(command, now)
+        cursor = booked.cursor
+        self._speaking.emit(
+            PlaybackAcknowledged(
+                event=AcknowledgedPosition(
+                    session_id=self._session_id,
+                    epoch=self._extensions.epoch,
+                    response_id=booked.response_id,
+                    item_id=booked.entry.item.id,
+                    played_ms=cursor.played_ms,
+                    committed_ms=cursor.committed_ms,
+                    truncate=command.truncate,
+                    playback=cursor,
+                    history_committed=booked.whole,
+                )
+            )
+        )
+        for entry in booked.changed:
+            self._dialogue.heard_changed(entry, now)
+
+
+def side_of(
+    session_id: str,
+    model: str,
+    config: SessionConfig,
+    capabilities: Capabilities,
+    barge_in_ms: int,
+    extensions: Extensions | None,
+    speaking: Speaking,
+    history: History,
+    dialogue: Dialogue,
+    person: Person,
+    audio: InputAudio,
+) -> PlainSide:
+    """Return what a session adds for its client, which may be nothing.
+
+    Args:
+        barge_in_ms: Speech that interrupts, unless the client has said.
+    """
+    if extensions is None or config.duplex is None:
+        return PlainSide(person)
+    return DuplexSide(
+        session_id,
+        model,
+        config.duplex,
+        capabilities,
+        barge_in_ms,
+        extensions,
+        speaking,
+        history,
+        dialogue,
+        person,
+        audio,
+    )
+
+
+def duplex_capabilities(
+    capabilities: Capabilities, detectors: frozenset[str]
+) -> DuplexCapabilities:
+    """Return what a duplex client may count on, from what the model and the server can do."""
+    own = capabilities.decides_turns
+    types = () if own else tuple(sorted(detectors))
+    return DuplexCapabilities(
+        implementation_level="model_native_duplex" if own else "turn_based_duplex",
+        supports_model_native_turn_policy=own,
+        supports_client_commit=not own,
+        supports_barge_in=True,
+        supports_playback_ack=True,
+        supports_audio_truncate=True,
+        supports_input_sample_positions=True,
+        supports_session_resume=False,
+        supports_voice_cloning=False,
+        turn_detection_types=types,
+        overlap_policies=("listen_only", "barge_in_on_speech") if types else ("listen_only",),
+        chunk_period_ms=capabilities.tick_ms,
+        input_sample_rate_hz=capabilities.input_rate_hz,
+        output_sample_rate_hz=capabilities.output_rate_hz,
+    )
+
+
+def _not_here() -> ProtocolError:
+    return refused("only a duplex session can do that", "type", ErrorCode.UNSUPPORTED)

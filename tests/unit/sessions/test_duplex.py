@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from duologue.duplex_plugins.contract import Capabilities, Listen
+from duologue.duplex_plugins.echo import EchoPlugin
+from duologue.engines.payloads import AudioChunk, TextDelta
+from duologue.protocol.append_audio import AppendPlacedAudio
+from duologue.protocol.audio_formats import FormatPatch, PcmFormat, PcmuFormat
+from duologue.protocol.commands import (
+    AppendAudio,
+    ClearOutputAudio,
+    CreateResponse,
+    UpdateSession,
+)
+from duologue.protocol.duplex.commands import (
+    AcknowledgeEvents,
+    BargeIn,
+    CloseSession,
+    CommitTurn,
+    Heartbeat,
+    ResumeSession,
+)
+from duologue.protocol.duplex.events import (
+    HeartbeatAcknowledged,
+    InputAccepted,
+    OverlapDecided,
+    ResponseListen,
+    ResponseSpeak,
+    SessionClosed,
+    SessionExpired,
+)
+from duologue.protocol.duplex.session_patch import DuplexPatch
+from duologue.protocol.duplex.session_resource import DuplexSessionResource
+from duologue.protocol.events import (
+    AudioCommitted,
+    ErrorEvent,
+    OutputBufferCleared,
+    SessionCreated,
+    SessionUpdated,
+)
+from duologue.protocol.response_events import (
+    ContentPartAdded,
+    FormattedAudioDelta,
+    ResponseCreated,
+    ResponseDone,
+)
+from duologue.protocol.session_config import SemanticVad, ServerVad
+from duologue.protocol.session_patch import AudioInputPatch, AudioPatch, TurnDetectionPatch
+from tests.fakes.call import FakeCall
+from tests.fakes.engine import FakeEngine
+from tests.fakes.plugin import STAGE, FakePlugin
+
+TONE = b"\x10\x00" * 2400
+LOUD = b"\x00\x10" * 1600
+
+
+def call(plugin: Any = None, **patch: Any) -> FakeCall:
+    engine = FakeEngine(pipelines=(STAGE, "vad", "end_of_turn", "asr"))
+    return FakeCall(plugin or FakePlugin(), engine, patch=DuplexPatch(**patch))
+
+
+def shown(made: FakeCall) -> DuplexSessionResource:
+    session = made.client.last(SessionUpdated).session
+    assert isinstance(session, DuplexSessionResource)
+    return session
+
+
+def answered(made: FakeCall, *, whole: bool = False) -> str:
+    """Let an answer begin to be heard; its id."""
+    made.send(CreateResponse())
+    (stage,) = made.engine.of(STAGE)
+    made.engine.output(stage.request.id, TextDelta("Hello there."))
+    made.engine.output(stage.request.id, AudioChunk(TONE * 20, 24000))
+    if whole:
+        made.engine.complete(stage.request.id)
+    made.clock.advance(0.3)
+    return made.client.last(ResponseCreated).response.id
+
+
+# The session that is shown
+
+
+def test_a_session_begins_as_its_client_described_it() -> None:
+    made = call(instructions="Hi.")
+    assert [type(event) for event in made.client.events] == [SessionCreated, SessionUpdated]
+    assert made.client.last(SessionCreated).session == shown(made)
+    assert shown(made).instructions == "Hi."
+    assert shown(made).audio.input.format == PcmFormat(rate=16000)
+
+
+def test_turns_are_left_to_the_server_unless_the_client_chooses() -> None:
+    made = call()
+    assert shown(made).turn_detection is None
+    assert isinstance(shown(made).audio.input.turn_detection, SemanticVad)
+    detection = TurnDetectionPatch(type="server_vad")
+    audio = AudioPatch(input=AudioInputPatch(turn_detection=detection))
+    made.send(UpdateSession(session=DuplexPatch(audio=audio)))
+    assert isinstance(shown(made).turn_detection, ServerVad)
+    audio = AudioPatch(input=AudioInputPatch(turn_detection=None))
+    made.send(UpdateSession(session=DuplexPatch(audio=audio)))
+    assert shown(made).turn_detection is None
+    assert isinstance(shown(made).audio.input.turn_detection, SemanticVad)
+
+
+def test_capabilities_say_who_decides_about_turns() -> None:
+    able = shown(call()).capabilities
+    assert able.implementation_level == "turn_based_duplex"
+    assert able.turn_detection_types == ("semantic_vad", "server_vad")
+    own = shown(call(EchoPlugin())).capabilities
+    assert own.implementation_level == "model_native_duplex"
+    assert not own.supports_client_commit
+    assert own.turn_detection_types == ()
+    assert own.overlap_policies == ("listen_only",)
+
+
+def test_the_model_cannot_change() -> None:
+    made = call()
+    made.send(UpdateSession(session=DuplexPatch(model="other", instructions="x")))
+    assert made.client.error().error.code == "model_update_unsupported"
+    assert made.machine.config.instructions == ""
+    made.send(UpdateSession(session=DuplexPatch(model="model", instructions="x")))
+    assert shown(made).instructions == "x"
+
+
+# Audio and its place
+
+
+def placed(start: int | None, samples: int = 1600, **fields: Any) -> AppendPlacedAudio:
+    return AppendPlacedAudio(audio=b"\x00\x10" * samples, start_sample=start, **fields)
+
+
+def test_what_was_sent_again_is_heard_once() -> None:
+    made = call()
+    made.send(placed(0), placed(800), placed(2400))
+    assert made.machine.listening.audio.next_sample == 4000
+    made.send(Heartbeat())
+    assert made.client.last(HeartbeatAcknowledged).next_sample == 4000
+
+
+def test_the_client_hears_how_far_the_server_has_its_audio() -> None:
+    made = call()
+    for n in range(25):
+        made.send(placed(n * 1600 + (800 if n > 3 else 0)))
+    reports = made.client.of(InputAccepted)
+    assert [(r.next_sample, r.missing_samples) for r in reports] == [(16800, 800), (32800, 800)]
+
+
+def test_a_client_that_gives_no_positions_gets_no_reports() -> None:
+    made = call()
+    for _ in range(25):
+        made.send(placed(None))
+    assert made.client.of(InputAccepted) == []
+
+
+def test_long_audio_finds_its_place_before_it_is_taken_in_slices() -> None:
+    made = call()
+    made.send(placed(0, 1600), placed(800, 80_000), placed(40_000, 80_000))
+    made.clock.advance(1.0)
+    assert made.machine.listening.audio.next_sample == 120_000
+
+
+def test_audio_in_another_format_than_was_agreed_is_refused() -> None:
+    made = call()
+    made.send(placed(None, declared=PcmFormat(rate=24000), event_id="e"))
+    error = made.client.error().error
+    assert (error.code, error.param, error.event_id) == ("unsupported_audio_format", "format", "e")
+    assert made.machine.listening.audio.next_sample == 0
+    audio = AudioPatch(input=AudioInputPatch(format=FormatPatch(type="audio/pcmu")))
+    made.send(UpdateSession(session=DuplexPatch(audio=audio)))
+    made.send(AppendPlacedAudio(audio=b"\xff" * 800, declared=PcmuFormat()))
+    assert made.machine.listening.audio.next_sample > 1500
+
+
+def test_a_gap_that_is_too_long_is_refused_also_for_long_audio() -> None:
+    made = call()
+    made.send(placed(0), placed(10**9))
+    made.send(placed(10**9, 80_000))
+    made.clock.advance(1.0)
+    assert [e.error.code for e in made.client.of(ErrorEvent)] == ["input_audio_gap"] * 2
+    assert made.machine.listening.audio.next_sample == 1600
+
+
+# Commits
+
+
+def test_a_commit_ends_the_turn_and_is_answered() -> None:
+    made = call()
+    made.say(20)
+    made.send(CommitTurn())
+    assert len(made.client.of(AudioCommitted)) == 1
+    assert len(made.client.of(ResponseCreated)) == 1
+
+
+@pytest.mark.parametrize(
+    ("auto", "wanted", "answers"),
+    [(True, None, 1), (True, False, 0), (False, None, 0), (False, True, 1)],
+)
+def test_a_commit_is_answered_as_the_client_wants(
+    auto: bool, wanted: bool | None, answers: int
+) -> None:
+    made = call(auto_response=auto)
+    made.say(20)
+    made.send(CommitTurn(response_create=wanted))
+    assert len(made.client.of(ResponseCreated)) == answers
+
+
+def test_a_turn_that_nobody_wants_answered_is_not() -> None:
+    made = call(auto_response=False)
+    made.hush(4)
+    made.say(20)
+    made.hush(80)
+    assert len(made.client.of(AudioCommitted)) == 1
+    assert made.client.of(ResponseCreated) == []
+
+
+def test_a_commit_after_the_server_has_found_the_turn_is_no_mistake() -> None:
+    made = call()
+    made.hush(4)
+    made.say(20)
+    made.hush(80)
+    made.send(CommitTurn())
+    assert made.client.last(ResponseListen).response.reason == "silence_or_noise"
+    assert len(made.client.of(AudioCommitted)) == 1
+    assert made.client.of(ErrorEvent) == []
+
+
+def test_speech_that_the_detector_has_not_judged_yet_is_committed() -> None:
+    made = call()
+    made.send(*[AppendAudio(audio=LOUD)] * 10, CommitTurn())
+    assert len(made.client.of(AudioCommitted)) == 1
+
+
+def test_a_model_that_decides_about_turns_hears_no_commits() -> None:
+    made = call(EchoPlugin())
+    made.send(AppendAudio(audio=LOUD), CommitTurn())
+    assert made.client.last(ResponseListen).response.reason == "model_decides_turns"
+    assert made.client.of(ErrorEvent) == []
+
+
+# Speaking
+
+
+def test_an_answer_says_that_it_speaks_and_in_what_format() -> None:
+    made = call()
+    response_id = answered(made)
+    kinds = [type(event) for event in made.client.events]
+    assert kinds.index(ResponseSpeak) == kinds.index(ContentPartAdded) + 1
+    delta = made.client.last(FormattedAudioDelta)
+    assert (delta.response_id, delta.format, delta.sample_rate_hz) == (response_id, "pcm16", 24000)
+
+
+def test_a_model_may_say_that_it_listens() -> None:
+    plugin = FakePlugin()
+    made = call(plugin)
+    plugin.then(Listen())
+    made.say(1)
+    made.send(CreateResponse())
+    assert made.client.last(ResponseListen).response.reason == "model_decision"
+    plugin = FakePlugin()
+    plain = FakeCall(plugin)
+    plugin.then(Listen())
+    plain.send(CreateResponse())
+    assert plain.client.of(ResponseListen) == []
+    assert len(plain.client.of(ResponseCreated)) == 1
+
+
+# Interruptions
+
+
+def test_a_client_may_interrupt_by_itself() -> None:
+    made = call()
+    response_id = answered(made)
+    made.client.wire.interrupted(response_id)
+    made.send(BargeIn())
+    decided = made.client.last(OverlapDecided)
+    assert (decided.action, decided.reason) == ("barge_in", "client_barge_in")
+    assert made.client.last(ResponseDone).response.status == "cancelled"
+
+
+def test_nothing_to_interrupt_is_no_mistake() -> None:
+    made = call()
+    made.send(BargeIn())
+    assert [type(event) for event in made.client.events] == [SessionCreated, SessionUpdated]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_client_may_clear_the_sound(whole: bool) -> None:
+    made = call()
+    response_id = answered(made, whole=whole)
+    made.send(ClearOutputAudio())
+    assert made.client.last(OutputBufferCleared).response_id == response_id
+    assert made.machine.speaking.playback.lead_s(made.clock.now()) == 0
+    status = made.client.last(ResponseDone).response.status
+    assert status == ("completed" if whole else "cancelled")
+
+
+def test_where_there_was_never_any_sound_there_is_none_to_clear() -> None:
+    made = call()
+    made.send(ClearOutputAudio())
+    assert made.client.error().error.code == "response_cancel_not_active"
+
+
+def test_how_long_speech_must_be_to_interrupt_is_the_clients_choice() -> None:
+    for asked_ms, cut in ((2000, 0), (100, 1)):
+        made = call(overlap_barge_in_ms=asked_ms)
+        assert shown(made).overlap_barge_in_ms == asked_ms
+        made.hush(4)
+        answered(made)
+        made.say(15)
+        done = made.client.of(ResponseDone)
+        assert len(done) == cut
+
+
+# The end
+
+
+def test_the_last_word_of_a_session_that_its_client_closes() -> None:
+    made = call()
+    answered(made)
+    made.send(CloseSession(reason="enough"))
+    assert made.client.ended == "closed"
+    assert made.client.events[-1] == SessionClosed(session_id=made.session.id, reason="enough")
+    assert made.client.last(ResponseDone).response.status == "cancelled"
+
+
+def test_the_last_word_of_a_session_that_the_server_ends() -> None:
+    made = call()
+    made.session.close("session_expired")
+    expired = SessionExpired(session_id=made.session.id, reason="session_expired")
+    assert made.client.events[-1] == expired
+
+
+def test_a_client_that_says_nothing_is_sent_away_and_one_that_does_is_not() -> None:
+    made = call(idle_timeout_s=30.0)
+    for said in (Heartbeat(), AcknowledgeEvents(server_event_seq=1), AppendAudio(audio=b"\0\0")):
+        made.clock.advance(29)
+        made.send(said)
+    made.clock.advance(29)
+    assert made.client.ended is None
+    made.clock.advance(2)
+    assert made.client.ended == "idle_timeout"
+    assert isinstance(made.client.events[-1], SessionExpired)
+
+
+# Acknowledged events
+
+
+@pytest.mark.parametrize(("seq", "errors"), [(0, 0), (2, 0), (3, 1), (-1, 1)])
+def test_only_events_that_were_sent_can_have_been_received(seq: int, errors: int) -> None:
+    made = call()
+    made.send(AcknowledgeEvents(server_event_seq=seq, event_id="e"))
+    refused = [event.error for event in made.client.of(ErrorEvent)]
+    assert [error.code for error in refused] == ["invalid_event_ack"] * errors
+    assert all(error.event_id == "e" for error in refused)
+    assert len(made.client.events) == 2 + errors
+
+
+def test_a_session_cannot_be_resumed_from_within() -> None:
+    made = call()
+    made.send(ResumeSession(session_id="s", resume_token="t"))
+    assert made.client.error().error.code == "unsupported_session_resume"
+
+
+def test_a_plain_session_adds_nothing() -> None:
+    made = FakeCall(FakePlugin(Capabilities()))
+    made.send(CloseSession(), Heartbeat(), AcknowledgeEvents(server_event_seq=1))
+    assert {event.error.code for event in made.client.of(ErrorEvent)} == {"unsupported"}
+    assert made.client.ended is None
