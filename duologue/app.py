@@ -51,6 +51,7 @@ from duologue.gateway.tls import Certificate, choose_certificate, server_context
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
+from duologue.gateway.ws.speech_stream import SpeechStreamEndpoint
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import STALE_AT_SESSION, Observation
@@ -167,6 +168,7 @@ async def running_app(
     files = AudioFileDecoder(
         ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
     )
+    speech_streams = SpeechStreamEndpoint(services, admission)
     routes = [
         *StatusRoutes(sessions, admission, metrics).routes(),
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
@@ -176,6 +178,7 @@ async def running_app(
         *SpeechRoutes(services).routes(),
         *ChatRoutes(services, files).routes(),
         *TranscriptionRoutes(services, files).routes(),
+        *speech_streams.routes(),
     ]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(
@@ -192,6 +195,7 @@ async def running_app(
         undo.push_async_callback(runner.cleanup)
         # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
         undo.push_async_callback(connections.wait_closed, 2 * gateway.close_timeout_s)
+        undo.push_async_callback(speech_streams.close_all)
         undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
         undo.callback(lag.stop)
         await runner.setup()

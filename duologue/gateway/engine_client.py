@@ -59,6 +59,7 @@ class Outputs:
         """Want no more; what still runs is cancelled."""
         self._closed = True
         self._waiting.clear()
+        self._news.set()
         if self._ended is None:
             self._engine.cancel(self._request.id)
 
@@ -73,6 +74,8 @@ class Outputs:
             ProtocolError: It failed because of what was asked.
         """
         while not self._waiting:
+            if self._closed:
+                raise StopAsyncIteration
             if self._ended is not None:
                 raise _end(self._ended)
             self._news.clear()

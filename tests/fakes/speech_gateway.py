@@ -29,6 +29,10 @@ class SpeechGateway:
     answers: list[aiohttp.ClientResponse] = field(default_factory=list)
 
     @property
+    def port(self) -> int:
+        return int(self.app.url.rpartition(":")[2])
+
+    @property
     def work(self) -> int:
         """How many requests the engine has."""
         return self.app.engine.stats().requests

@@ -32,6 +32,9 @@ class HttpSettings(Section):
     max_speech_chars: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     """Longest text that one request may have spoken: about 20 minutes."""
 
+    speech_stream_idle_s: Seconds = 60.0
+    """A speech stream whose client sends nothing for so long, and waits for nothing, is ended."""
+
     max_audio_file_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 25 << 20
     """Largest audio file."""
 

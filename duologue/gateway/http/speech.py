@@ -17,7 +17,7 @@ from duologue.gateway.http.body import read_json
 from duologue.gateway.http.routes import EVENTS, JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.streamed import ByteStream, event_stream
-from duologue.gateway.speech.encoding import NO_SPEECH, SpeechFile
+from duologue.gateway.speech.encoding import NO_SPEECH, SpeechFile, speech_format
 from duologue.gateway.speech.speaking import CREDIT_MS, SPEECH_RATE_HZ, Speaking
 from duologue.gateway.speech.usage import Usage, spoken_usage
 from duologue.gateway.speech.voices import Manner, aliases, manner
@@ -231,16 +231,3 @@ class SpeechRoutes:
             usage = spoken_usage(text, made / (2 * SPEECH_RATE_HZ))
             await events.send(SpeechAudioDone(usage), "speech.audio.done")
         return events.response
-
-
-def speech_format(name: str, param: str = "response_format") -> OutputFormat:
-    """Return the format of this name.
-
-    Raises:
-        ProtocolError: There is none.
-    """
-    try:
-        return OutputFormat(name)
-    except ValueError:
-        known = ", ".join(OutputFormat)
-        raise refused(f"{param} is {shown(name)}; it may be {known}", param) from None

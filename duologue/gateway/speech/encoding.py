@@ -10,6 +10,7 @@ import asyncio
 from duologue.codecs.containers import AudioFileEncoder, OutputFormat
 from duologue.core.audio import ms_to_samples, silence
 from duologue.gateway.speech.speaking import SPEECH_RATE_HZ
+from duologue.protocol.errors import refused, shown
 
 NO_SPEECH = silence(ms_to_samples(100, SPEECH_RATE_HZ))
 """What is in a file in which nothing is said: players want something."""
@@ -52,3 +53,16 @@ class SpeechFile:
         if self._encoder.compresses:
             return start + await asyncio.to_thread(self._encoder.finish)
         return start + self._encoder.finish()
+
+
+def speech_format(name: str, param: str = "response_format") -> OutputFormat:
+    """Return the format of this name.
+
+    Raises:
+        ProtocolError: There is none.
+    """
+    try:
+        return OutputFormat(name)
+    except ValueError:
+        known = ", ".join(OutputFormat)
+        raise refused(f"{param} is {shown(name)}; it may be {known}", param) from None

@@ -69,7 +69,7 @@ async def test_leaving_early_cancels_and_late_output_goes_nowhere() -> None:
     engine.output(request.id, TextDelta("late"))
     engine.deliver()
     assert engine.running == {}
-    with pytest.raises(EngineError):
+    with pytest.raises(StopAsyncIteration):
         await anext(outputs)
 
 
