@@ -23,6 +23,8 @@ _WHERE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`\Z")
 _MISSING = re.compile(r"\AObject missing required field `(?P<field>[^`]*)`")
 _UNKNOWN = re.compile(r"\AObject contains unknown field `(?P<field>[^`]*)`", re.DOTALL)
 
+_MCP = re.compile(r"Invalid value 'mcp\w*'")
+
 
 class _Head(msgspec.Struct):
     event_id: msgspec.Raw | UnsetType = UNSET
@@ -114,6 +116,13 @@ def _named(exc: Exception, what: str) -> ProtocolError:
         return refused(f"there is no field {shown(param)}", param, ErrorCode.UNKNOWN_PARAMETER)
     if said.startswith("Invalid base64"):
         return refused(f"{path}: {said}", path, ErrorCode.INVALID_BASE64)
+    if _MCP.fullmatch(said):
+        return refused(
+            f"{path}: MCP is not built in; call the MCP server in your client, and offer its tools "
+            "here as functions",
+            path,
+            ErrorCode.UNSUPPORTED,
+        )
     if not path:
         return refused(f"{what} is no such object: {said}", None, ErrorCode.INVALID_REQUEST)
     return refused(f"{path}: {said}", path)

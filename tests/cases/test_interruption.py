@@ -26,7 +26,7 @@ from duologue.protocol.events import (
     SpeechStarted,
     TranscriptionCompleted,
 )
-from duologue.protocol.items import FunctionCallItem, InputText, MessageItem
+from duologue.protocol.items import FunctionCallItem, InputText, ItemReference, MessageItem
 from duologue.protocol.json_codec import decode_command
 from duologue.protocol.response_events import AudioDelta, OutputItemAdded, ResponseDone
 from duologue.sessions.settings import ListeningSettings, SessionSettings
@@ -150,8 +150,9 @@ def test_c15_what_cannot_be_cut_says_why_each_in_its_own_words() -> None:
     before = talk.machine.history.view()
     for item_id in (user, "call", written, "unknown", gone):
         talk.send(TruncateItem(item_id=item_id, audio_end_ms=100))
-    messages = [event.error.message for event in talk.client.of(ErrorEvent)]
-    assert len(set(messages)) == 5
+    refused = zip((user, "call", written, "unknown", gone), talk.client.of(ErrorEvent), strict=True)
+    messages = {event.error.message.replace(item_id, "") for item_id, event in refused}
+    assert len(messages) == 5
     assert talk.machine.history.view() == before
     assert talk.client.of(ItemTruncated) == []
     talk.probe()
@@ -212,8 +213,7 @@ def test_c18_what_the_person_said_survives_the_cancel_of_its_answer() -> None:
     talk.close()
 
 
-def test_c19_text_does_not_interrupt_speech() -> None:
-    """There is no option that would let it; without one a second answer is refused as in C01."""
+def test_c19_text_does_not_interrupt_speech_unless_it_is_told_to() -> None:
     talk = Talk()
     talk.send(CreateResponse())
     first = talk.answer("one two", 400)
@@ -225,6 +225,61 @@ def test_c19_text_does_not_interrupt_speech() -> None:
     talk.play_to_the_end()
     assert talk.audio_of(first) == pcm(400)
     assert talk.done() == [("completed", None)]
+    talk.close()
+
+
+def test_c19_text_that_is_told_to_interrupts_as_speech_does() -> None:
+    talk = Talk(capabilities=READS)
+    talk.send(user_text("count to ten"), CreateResponse())
+    first = talk.answer(TEN_WORDS, 10_000)
+    talk.clock.advance(2.3)
+    stage = talk.stage().request.id
+    talk.send(user_text("stop"), CreateResponse(response=ResponseParams(interrupt=True)))
+    talk.client.wire.interrupted(first)
+    talk.engine.output(stage, AudioChunk(pcm(500), RATE_HZ))
+    assert talk.client.of(ErrorEvent) == []
+    assert talk.done() == [("cancelled", "client_cancelled")]
+    (cut,) = talk.client.of(ItemTruncated)
+    assert cut.audio_end_ms == pytest.approx(2300, abs=100)
+    assert talk.plugin.prompts[-1] == [
+        ("user", "count to ten"),
+        ("assistant", "one two"),
+        ("user", "stop"),
+    ]
+    second = talk.answer("fine", 300)
+    talk.finish()
+    talk.play_to_the_end()
+    assert talk.done()[1:] == [("completed", None)]
+    assert talk.audio_of(second) == pcm(300)
+    talk.close()
+
+
+def test_c19_an_answer_that_is_all_sent_is_silenced_too() -> None:
+    talk = Talk(capabilities=READS)
+    talk.send(user_text("count"), CreateResponse())
+    talk.answer("one two", 2000)
+    talk.finish()
+    talk.clock.advance(0.5)
+    assert talk.done() == [("completed", None)]
+    talk.send(CreateResponse(response=ResponseParams(interrupt=True)))
+    (cut,) = talk.client.of(ItemTruncated)
+    assert cut.audio_end_ms == pytest.approx(500, abs=50)
+    assert talk.plugin.prompts[-1] == [("user", "count")]
+    talk.finish()
+    talk.close()
+
+
+def test_c19_a_request_that_is_refused_interrupts_nothing() -> None:
+    talk = Talk()
+    talk.send(CreateResponse())
+    first = talk.answer("one two", 400)
+    unknown = ResponseParams(interrupt=True, input=(ItemReference(id="nobody"),))
+    talk.send(CreateResponse(event_id="e1", response=unknown))
+    assert talk.client.error().error.code == "item_reference_invalid_item_id"
+    talk.finish()
+    talk.play_to_the_end()
+    assert talk.done() == [("completed", None)]
+    assert talk.audio_of(first) == pcm(400)
     talk.close()
 
 

@@ -88,6 +88,8 @@ def test_c06_an_answer_out_of_band_runs_beside_and_a_cancel_does_not_hit_it() ->
     params = ResponseParams(conversation="none", input=(beside,))
     talk.send(CreateResponse(response=params))
     assert talk.plugin.prompts[-1] == [("user", "what is the time?")]
+    asked = talk.plugin.of(ResponseRequested)
+    assert [request.out_of_band for request in asked] == [False, True]
     second = talk.answer("noon", 200)
     talk.send(CancelResponse())
     talk.client.wire.interrupted(first)

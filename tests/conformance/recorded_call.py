@@ -66,6 +66,7 @@ async def hold_call(settings: Settings) -> Record:
         await _speak_by_hand(caller)
         await _interrupt(caller)
         await _tell_results_of_tools(caller)
+        await _call_a_function(caller)
         return caller.record
 
 
@@ -157,4 +158,21 @@ async def _tell_results_of_tools(caller: OfficialCaller) -> None:
         await caller.hear("conversation.item.done", "error")
     await caller.listen(300)
     await caller.send(type="response.create", event_id="create_4")
+    await caller.hear("response.done")
+
+
+async def _call_a_function(caller: OfficialCaller) -> None:
+    question = message("item_look_up", "Please look up x.")
+    await caller.send(type="conversation.item.create", event_id="ask", item=question)
+    await caller.hear("conversation.item.done")
+    await caller.send(type="response.create", event_id="create_5")
+    call_id = (await caller.hear("response.function_call_arguments.done"))["call_id"]
+    await caller.hear("response.done")
+    output = {"type": "function_call_output", "call_id": call_id, "output": "x is found"}
+    await caller.send(type="conversation.item.create", event_id="found", item=output)
+    await caller.hear("conversation.item.done")
+    await caller.send(type="conversation.item.create", event_id="found_again", item=output)
+    await caller.hear("error")
+    await caller.listen(300)
+    await caller.send(type="response.create", event_id="create_6")
     await caller.hear("response.done")

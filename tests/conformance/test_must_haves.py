@@ -226,6 +226,8 @@ def the_events_of_a_response_come_in_the_order_that_clients_need(record: Record)
     ]
     for response in record.of("response.done"):
         output = response["response"]["output"][0]
+        if output["type"] == "function_call":
+            continue
         of_it = [
             event["type"]
             for event in record.came
@@ -262,7 +264,7 @@ def parts_and_contents_have_their_own_names(record: Record) -> None:
     for event in record.of("response.content_part.added", "response.content_part.done"):
         assert event["part"]["type"] in ("audio", "text")
     for event in record.of("response.output_item.done"):
-        for content in event["item"]["content"]:
+        for content in event["item"].get("content", ()):
             assert content["type"] in ("output_audio", "output_text")
 
 
@@ -282,10 +284,51 @@ def metadata_of_a_request_come_back_with_its_response(record: Record) -> None:
     assert kept == [{"client_event_id": "create_1"}] * 2
 
 
+@promise("18")
+def a_function_call_has_all_that_clients_run_it_by(record: Record) -> None:
+    (created,) = record.answers_to("create_5")[:1]
+    response_id = created["response"]["id"]
+    of_it = [
+        event
+        for event in record.came
+        if response_id in (event.get("response_id"), event.get("response", {}).get("id"))
+        or (
+            event.get("item", {}).get("type") == "function_call"
+            and event["item"]["call_id"] != "call_1"
+        )
+    ]
+    kinds = [event["type"] for event in of_it]
+    assert [kind for kind in kinds if not kind.endswith(".delta")] == [
+        "response.created",
+        "response.output_item.added",
+        "conversation.item.added",
+        "response.function_call_arguments.done",
+        "conversation.item.done",
+        "response.output_item.done",
+        "response.done",
+    ]
+    (added,) = [event["item"] for event in of_it if event["type"] == "conversation.item.added"]
+    assert (added["name"], added["arguments"], added["status"]) == ("look_up", "", "in_progress")
+    assert 0 < len(added["call_id"]) <= 32
+    (done,) = record.of("response.function_call_arguments.done")
+    assert (done["name"], done["call_id"]) == ("look_up", added["call_id"])
+    deltas = record.of("response.function_call_arguments.delta")
+    assert "".join(event["delta"] for event in deltas) == done["arguments"] == '{"what":"x"}'
+    (item,) = of_it[-1]["response"]["output"]
+    assert (item["status"], item["arguments"]) == ("completed", done["arguments"])
+    assert of_it[-1]["response"]["status"] == "completed"
+
+
+@promise("18")
+def a_second_output_for_a_call_is_an_error(record: Record) -> None:
+    assert error(record, "found_again")["code"] == "tool_call_already_answered"
+
+
 @promise("19")
 def the_result_of_a_tool_starts_no_response(record: Record) -> None:
-    kinds = [event["type"] for event in record.answers_to("result")]
-    assert kinds == ["conversation.item.added", "conversation.item.done"]
+    for event_id in ("result", "found"):
+        kinds = [event["type"] for event in record.answers_to(event_id)]
+        assert kinds == ["conversation.item.added", "conversation.item.done"]
 
 
 @promise("20")

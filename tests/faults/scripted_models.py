@@ -2,7 +2,8 @@
 
 The recogniser reads beeps: each word of ``WORDS`` is a beep of its own pitch. The language model
 repeats what it was told in a sentence, the voice sounds tones. Where "llm half" is said, the
-language model stops half-way; "asr" and "tts" are the others. So a test needs no luck to meet a
+language model stops half-way; "asr" and "tts" are the others. Where a function is named that the
+language model may call, or it must call one, it calls it. So a test needs no luck to meet a
 model in the midst of its work, and calls beside each other may each get what they ask for.
 
 Imported by the worker processes; must not know the tests or their server.
@@ -35,6 +36,7 @@ from duologue.engines.payloads import (
     SpeakText,
     TextDelta,
     TokenUsage,
+    ToolCallDelta,
     Transcript,
 )
 from duologue.engines.runners.contract import Job, Step
@@ -253,10 +255,23 @@ class Writer(FaultyRunner):
         if not payload.max_tokens:
             return "", []
         told = payload.messages[-1].content
+        name = _function(payload, told)
+        if name:
+            pieces = (ToolCallDelta(0, "c", name, '{"what":'), ToolCallDelta(0, "", "", '"x"}'))
+            return told, [*((piece,) for piece in pieces), (TokenUsage(1, 1),)]
         words = f"Well, you said {told}{LONG if 'long' in told else ''}.".split(" ")
         usage = TokenUsage(input_tokens=1, output_tokens=len(words))
         deltas = [TextDelta(word if not n else f" {word}") for n, word in enumerate(words)]
         return told, [*((delta,) for delta in deltas), (usage,)]
+
+
+def _function(request: ChatRequest, told: str) -> str:
+    tools = request.tools
+    allowed = [each.name for each in tools.functions if tools.allows(each.name)]
+    if request.messages[-1].role == "tool" or not allowed:
+        return ""
+    named = [name for name in allowed if name.replace("_", " ") in told]
+    return (named or (allowed if tools.choice == "required" else [""]))[0]
 
 
 class Voice(FaultyRunner):

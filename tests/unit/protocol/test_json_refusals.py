@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from duologue.core.errors import ProtocolError
+from duologue.protocol.json_codec import decode_command
 from duologue.protocol.json_refusals import (
     event_type,
     readable_event_id,
@@ -125,3 +126,26 @@ def test_the_decoders_error_is_told_by_code_and_field(
 
 def test_a_message_that_is_too_deep_is_told_as_that() -> None:
     assert refusal(RecursionError(), b"").message == "the message is nested too deeply"
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        (
+            b'{"type":"session.update","session":{"tools":[{"type":"mcp","server_label":"x"}]}}',
+            "session.tools[0].type",
+        ),
+        (
+            b'{"type":"response.create","response":{"tool_choice":{"type":"mcp"}}}',
+            "response.tool_choice.type",
+        ),
+        (
+            b'{"type":"conversation.item.create","item":{"type":"mcp_approval_response"}}',
+            "item.type",
+        ),
+    ],
+)
+def test_mcp_is_refused_with_what_to_do_instead(message: bytes, param: str) -> None:
+    with pytest.raises(ProtocolError, match="offer its tools here as functions") as refusal:
+        decode_command(message)
+    assert (refusal.value.code, refusal.value.param) == ("unsupported", param)
