@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -85,6 +85,7 @@ class App:
 
     Args:
         url: Where the page is; the port is the one that was taken.
+        paths: Method and path of every plain HTTP route.
     """
 
     url: str
@@ -92,6 +93,7 @@ class App:
     engine: Engine
     sessions: SessionManager
     metrics: Metrics
+    paths: Sequence[tuple[str, str]]
 
 
 @asynccontextmanager
@@ -180,6 +182,7 @@ async def running_app(
         *TranscriptionRoutes(services, files).routes(),
         *speech_streams.routes(),
     ]
+    paths = [(route.method, route.path) for route in routes]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(
         make_application(realtime, phone, routes, door, CrossOrigin(access)),
@@ -203,7 +206,7 @@ async def running_app(
         lag.start()
         await engine.start(progress)
         admission.open()
-        yield App(_url(gateway.host, runner, tls), tls, engine, sessions, metrics)
+        yield App(_url(gateway.host, runner, tls), tls, engine, sessions, metrics, paths)
         await _drain(sessions, gateway.drain_timeout_s, stop_now or asyncio.Event())
 
 

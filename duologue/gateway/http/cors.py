@@ -47,16 +47,17 @@ class CrossOrigin:
                 f"pages from {origin[:80]!r} may not ask; see gateway.allowed_origins",
                 code=ErrorCode.ORIGIN_NOT_ALLOWED,
             )
-        return web.Response(
-            status=204,
-            headers={
-                "Access-Control-Allow-Methods": _METHODS,
-                "Access-Control-Allow-Headers": request.headers.get(
-                    "Access-Control-Request-Headers", ""
-                ),
-                "Access-Control-Max-Age": _REMEMBER_S,
-            },
-        )
+        allowed = {
+            "Access-Control-Allow-Methods": _METHODS,
+            "Access-Control-Allow-Headers": request.headers.get(
+                "Access-Control-Request-Headers", ""
+            ),
+            "Access-Control-Max-Age": _REMEMBER_S,
+        }
+        if request.headers.get("Access-Control-Request-Private-Network") == "true":
+            # A public page asks a server at home: who lists the page's origin wants that.
+            allowed["Access-Control-Allow-Private-Network"] = "true"
+        return web.Response(status=204, headers=allowed)
 
     async def _mark(self, request: web.Request, response: web.StreamResponse) -> None:
         origin = request.headers.get("Origin")

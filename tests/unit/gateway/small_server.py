@@ -36,7 +36,7 @@ from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import Observation
 from duologue.sessions.settings import SessionSettings
-from duologue.telemetry import LabelSets, Metrics
+from duologue.telemetry import Flight, LabelSets, Metrics
 from tests.fakes.engine import FakeEngine
 
 STARTED_AT = 1_700_000_000.9
@@ -54,6 +54,8 @@ class SmallServer:
     wheel: TimerWheel
     workers: Workers
     metrics: Metrics
+    flights: list[Flight]
+    """Recordings of sessions that crashed."""
 
 
 @asynccontextmanager
@@ -70,6 +72,7 @@ async def small_server(
     clock = SystemClock()
     wheel = TimerWheel(asyncio.get_running_loop().call_at)
     plugins = plugins or {"echo": EchoPlugin(), "other": EchoPlugin()}
+    flights: list[Flight] = []
     metrics = Metrics(LabelSets(plugins=tuple(plugins), keys=(*settings.key_names(), *NOT_KEYS)))
     engine = FakeEngine(pipelines=pipelines)
     manager = SessionManager(
@@ -83,8 +86,8 @@ async def small_server(
             metrics=metrics,
             kinds=recorded_kinds(),
             clock=clock,
-            recorded_entries=0,
-            keep=lambda _flight: None,
+            recorded_entries=64,
+            keep=flights.append,
         ),
     )
     access = Access(settings, clock, metrics)
@@ -104,7 +107,7 @@ async def small_server(
     ]
     door = FrontDoor(access, admission, settings.http)
     server = SmallServer(
-        0, manager, admission, realtime, access, wheel, Workers(2, 2, True), metrics
+        0, manager, admission, realtime, access, wheel, Workers(2, 2, True), metrics, flights
     )
     if is_loaded:
         admission.open()

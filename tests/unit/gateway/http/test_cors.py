@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from aiohttp import web
 
+from duologue.gateway.http.routes import Route
 from duologue.gateway.settings import GatewaySettings
 from tests.unit.gateway.raw_websocket import connected
 from tests.unit.gateway.small_server import small_server
@@ -25,6 +27,38 @@ async def test_a_page_of_an_allowed_origin_may_send_what_sdks_send(path: str) ->
         )
         assert "POST" in answer.headers["Access-Control-Allow-Methods"]
         assert answer.headers["Vary"] == "Origin"
+
+
+async def test_a_public_page_may_ask_a_server_at_home_if_its_origin_is_listed() -> None:
+    asks = PREFLIGHT | {"Access-Control-Request-Private-Network": "true"}
+    name = "Access-Control-Allow-Private-Network"
+    async with small_server(SETTINGS) as server, connected(server.port) as peer:
+        answer = await peer.ask("/v1/models", {"Origin": APP, **asks}, method="OPTIONS")
+        assert answer.headers[name] == "true"
+        answer = await peer.ask("/v1/models", {"Origin": APP, **PREFLIGHT}, method="OPTIONS")
+        assert name not in answer.headers
+        evil = {"Origin": "https://evil.example", **asks}
+        answer = await peer.ask("/v1/models", evil, method="OPTIONS")
+        assert name not in answer.headers
+
+
+async def test_must_have_33_a_streamed_answer_may_be_read_and_its_location_too() -> None:
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Location": "/v1/realtime/calls/rtc_1"})
+        response.content_length = 2
+        await response.prepare(request)
+        await response.write(b"ok")
+        return response
+
+    route = Route(method="GET", path="/try", operation="try", summary="Try.", handle=stream)
+    async with (
+        small_server(SETTINGS, routes=[route]) as server,
+        connected(server.port) as peer,
+    ):
+        answer = await peer.ask("/try", {"Origin": APP, "api-key": "sesame"})
+        assert (answer.status, answer.body) == (200, b"ok")
+        assert answer.headers["Access-Control-Allow-Origin"] == APP
+        assert "Location" in answer.headers["Access-Control-Expose-Headers"]
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
