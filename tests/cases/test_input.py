@@ -29,7 +29,13 @@ from duologue.protocol.json_codec import decode_command, encode_command
 from duologue.protocol.limits import MAX_APPEND_BYTES
 from duologue.protocol.response_events import AudioDelta
 from duologue.protocol.session_config import FunctionTool
-from duologue.protocol.session_patch import AudioOutputPatch, AudioPatch, SessionPatch
+from duologue.protocol.session_patch import (
+    AudioInputPatch,
+    AudioOutputPatch,
+    AudioPatch,
+    SessionPatch,
+    TranscriptionPatch,
+)
 from duologue.sessions.settings import SessionSettings
 from tests.cases.talk import (
     DETECTING,
@@ -265,6 +271,21 @@ def test_c32_a_format_never_changes_unasked() -> None:
         detection(type="server_vad", threshold=0.6),
         UpdateSession(session=SessionPatch(tools=(tool,))),
         UpdateSession(session=SessionPatch(audio=AudioPatch(output=AudioOutputPatch(speed=1.1)))),
+        # A hand-off to another agent: all but the formats.
+        UpdateSession(
+            session=SessionPatch(
+                type="realtime",
+                instructions="You are the other one.",
+                output_modalities=("audio",),
+                tools=(),
+                audio=AudioPatch(
+                    input=AudioInputPatch(
+                        transcription=TranscriptionPatch(model="m"), turn_detection=None
+                    ),
+                    output=AudioOutputPatch(voice="verse"),
+                ),
+            )
+        ),
     )
     for update in updates:
         talk.send(update)

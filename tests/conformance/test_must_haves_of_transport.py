@@ -5,20 +5,18 @@ The numbers are those of ``test_must_haves``.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from duologue.gateway.settings import GatewaySettings
 from duologue.settings import Settings
-from tests.conformance.sdk_schema import GA
+from tests.conformance.strict_client import SMALLEST_CLIENT_LIMIT_BYTES, answers, strict_client
 from tests.conformance.talking_gateway import (
     API_KEY,
     TalkingGateway,
@@ -29,7 +27,6 @@ from tests.unit.gateway.raw_websocket import PING, PONG, TEXT, connected
 
 BEARER = {"Authorization": f"Bearer {API_KEY}"}
 AS_PROTOCOL = f"openai-insecure-api-key.{API_KEY}"
-SMALLEST_CLIENT_LIMIT_BYTES = 1 << 20
 
 
 @pytest.fixture
@@ -97,34 +94,6 @@ async def test_29_a_missing_or_wrong_key_is_refused_before_the_upgrade(
 
 
 # 31
-
-
-@asynccontextmanager
-async def strict_client(gateway: TalkingGateway) -> AsyncIterator[ClientConnection]:
-    """A client with the smallest limit there is: a larger message ends its connection."""
-    async with (
-        asyncio.timeout(15),
-        connect(
-            gateway.ws_url,
-            additional_headers=BEARER,
-            max_size=SMALLEST_CLIENT_LIMIT_BYTES,
-        ) as client,
-    ):
-        assert json.loads(await client.recv())["type"] == "session.created"
-        yield client
-
-
-async def answers(client: ClientConnection, event: dict[str, Any]) -> list[dict[str, Any]]:
-    """Send an event, and return what it led to."""
-    await client.send(json.dumps(event, ensure_ascii=False))
-    await client.send(json.dumps({"type": "conversation.item.retrieve", "item_id": "nothing"}))
-    found: list[dict[str, Any]] = []
-    while True:
-        raw = await client.recv(decode=False)
-        GA.check(raw)
-        found.append(json.loads(raw))
-        if found[-1].get("error", {}).get("code") == "item_retrieve_invalid_item_id":
-            return found[:-1]
 
 
 def item(*content: dict[str, Any], **more: Any) -> dict[str, Any]:
