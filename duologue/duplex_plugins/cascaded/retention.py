@@ -68,7 +68,7 @@ def retained(
     else:
         start = _to_a_share(messages, starts, room, retention.keep)
     kept = list(messages[start:])
-    return kept if tokens(kept) <= room else _shortened(kept, room)
+    return kept if not kept or tokens(kept) <= room else _shortened(kept, room)
 
 
 def _weight(message: ChatMessage) -> float:

@@ -114,3 +114,8 @@ def test_an_exchange_that_is_too_long_by_itself_is_shortened_in_all_its_parts() 
     assert kept[0].content == "Look!"
     assert kept[2].content.startswith("the beginning")
     assert tokens(kept) <= ROOM * 1.1
+
+
+@pytest.mark.parametrize("keep", [None, 0.5])
+def test_instructions_that_leave_no_room_leave_nothing_to_shorten(keep: float | None) -> None:
+    assert retained([], -1000.0, Retention(keep=keep)) == []
