@@ -50,7 +50,7 @@ setup: $(STAMPS)/dev ## Create .venv with everything that tests and checks need
 	@echo "$(VENV) is ready"
 
 .PHONY: test
-test: $(STAMPS)/dev browser-if-possible node-if-possible ## Run the tests (without the full models)
+test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run the tests (without the full models)
 	@without='not models'; \
 	if [ -z "$$($(FIND_CHROMIUM))" ]; then \
 		echo "No Chromium here, so the browser tests are left out: install it and run again."; \
@@ -59,6 +59,10 @@ test: $(STAMPS)/dev browser-if-possible node-if-possible ## Run the tests (witho
 	if [ ! -e $(NODE_PACKAGES) ]; then \
 		echo "No packages for Node here, so its clients are left out: see 'make node'."; \
 		without="$$without and not node"; \
+	fi; \
+	if [ ! -e $(PEER_CLIENT) ]; then \
+		echo "No client of vLLM-Omni here, so it is left out: see 'make peer'."; \
+		without="$$without and not peer"; \
 	fi; \
 	$(BIN)/python -m pytest -m "$$without" $(ARGS)
 
@@ -138,6 +142,33 @@ $(NODE_PACKAGES): $(NODE_FOLDER)/package.json $(NODE_FOLDER)/package-lock.json
 .PHONY: node-if-possible
 node-if-possible:
 	@$(MAKE) node || true
+
+# --- the client of vLLM-Omni -----------------------------------------------------------------------
+
+# Its duplex client needs two modules of the wheel, and only packages that we have. The rest, which
+# would install PyTorch, is not unpacked.
+PEER_FOLDER := tests/conformance/peer
+PEER_UNPACKED := $(VENV)/share/vllm-omni-client
+PEER_CLIENT := $(PEER_UNPACKED)/vllm_omni/clients/duplex.py
+
+.PHONY: peer
+peer: $(PEER_CLIENT) ## Fetch vLLM-Omni's duplex client for the conformance tests
+
+$(PEER_CLIENT): $(PEER_FOLDER)/requirements.txt | $(STAMPS)/venv
+	@echo "== fetching the client of vLLM-Omni (8 MB)"
+	@rm -rf $(PEER_UNPACKED) $(PEER_UNPACKED).wheel
+	$(PIP) download --quiet --no-deps --only-binary :all: --require-hashes \
+		--dest $(PEER_UNPACKED).wheel --requirement $(PEER_FOLDER)/requirements.txt
+	@$(BIN)/python -c 'import pathlib, sys, zipfile; \
+		wheel = zipfile.ZipFile(next(pathlib.Path(sys.argv[1]).glob("*.whl"))); \
+		wheel.extractall(sys.argv[2], [n for n in wheel.namelist() \
+		if n.startswith("vllm_omni/clients/")])' $(PEER_UNPACKED).wheel $(PEER_UNPACKED)
+	@rm -rf $(PEER_UNPACKED).wheel
+	@touch $@
+
+.PHONY: peer-if-possible
+peer-if-possible:
+	@$(MAKE) peer || true
 
 # --- the environment -----------------------------------------------------------------------------
 
