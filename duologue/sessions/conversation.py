@@ -33,7 +33,7 @@ from duologue.protocol.items import (
 )
 from duologue.sessions.history import History
 from duologue.sessions.playback import PlaybackLedger
-from duologue.sessions.prompt_view import check_can_be_read
+from duologue.sessions.prompt_view import check_can_be_read, view_of
 
 
 class Conversation:
@@ -51,15 +51,18 @@ class Conversation:
         self._playback = playback
         self._new_id = new_id
 
-    def create(self, command: CreateItem) -> list[Event]:
+    def create(self, command: CreateItem, *, hears: bool = False) -> list[Event]:
         """Insert an item.
+
+        Args:
+            hears: Its speech will be transcribed.
 
         Raises:
             ClientError: The id is taken, the previous item unknown, the conversation full, the
                 item is audio without a transcript or a picture that the model cannot see, or it
                 is a function's output without a call.
         """
-        check_can_be_read(command.item, "item", sees=self._sees)
+        check_can_be_read(command.item, "item", sees=self._sees, hears=hears)
         item = without_audio(command.item)
         if isinstance(item, FunctionCallItem) and not item.call_id:
             item = msgspec.structs.replace(item, call_id=self._new_id("call"))
@@ -133,6 +136,13 @@ class Conversation:
     def set_transcript(self, item_id: str, transcript: str) -> None:
         """Note what the person said in a turn, if its item is still there."""
         self._history.set_user_transcript(item_id, transcript)
+
+    def text_of(self, item_id: str) -> str | None:
+        """Return all the words of an item, or ``None`` where some are not known, or it is gone."""
+        if item_id not in self._history:
+            return None
+        view = view_of(self._history.get(item_id))
+        return None if view is None else view.text
 
     def lose_transcript(self, item_id: str, reason: str) -> None:
         """Note that nobody will know what the person said in a turn."""

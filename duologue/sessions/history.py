@@ -172,7 +172,9 @@ class History:
         entry = self._by_id.get(item_id)
         if entry is not None and isinstance(entry.item, MessageItem):
             content = tuple(
-                InputAudio(transcript=transcript) if isinstance(part, InputAudio) else part
+                InputAudio(transcript=transcript)
+                if isinstance(part, InputAudio) and part.transcript is None
+                else part
                 for part in entry.item.content
             )
             entry.item = msgspec.structs.replace(entry.item, content=content)

@@ -20,6 +20,7 @@ from duologue.protocol.limits import MIN_COMMIT_MS
 from duologue.protocol.session_config import SemanticVad, ServerVad, SessionConfig
 from duologue.sessions.floor import FloorEvent, FloorPolicy, FloorState, UserFloor
 from duologue.sessions.input_audio import InputAudio
+from duologue.sessions.item_speech import ItemSpeech
 from duologue.sessions.settings import ListeningSettings
 from duologue.sessions.streams import Owner, Streams
 from duologue.sessions.transcription import Transcriber, TranscriptReady
@@ -109,7 +110,15 @@ class Listening:
         self._kept_silence = 0
         self._detector_lag = ms_to_samples(DETECTOR_LAG_MS, rate_hz)
         self._transcriber = Transcriber(streams, settings.asr or "", rate_hz, settings.partial_ms)
+        self.items = ItemSpeech(self._transcriber, rate_hz, capacity_ms)
+        """Speech that comes inside items."""
+
         self.configure(config)
+
+    @property
+    def has_recogniser(self) -> bool:
+        """Speech can be turned into words here."""
+        return self._settings.asr is not None
 
     @property
     def detecting(self) -> bool:
@@ -302,7 +311,8 @@ class Listening:
         """
         if item_id in self._transcriber:
             self._streams.report(Owner.TRANSCRIBER, code or ErrorCode.STAGE_FAILED)
-        if self._transcriber.failed(item_id):
+        # Speech of an item has been committed from the first.
+        if self._transcriber.failed(item_id) | self.items.drop(item_id):
             return True
         turn = self.turn
         if turn is not None and turn.item_id == item_id and turn.confirmed and not turn.retried:
@@ -312,6 +322,7 @@ class Listening:
 
     def give_up_transcript(self, item_id: str) -> None:
         """Wait no longer for the transcript of a committed turn."""
+        self.items.drop(item_id)
         self._transcriber.drop(item_id)
 
     def detector_failed(self, code: str) -> None:

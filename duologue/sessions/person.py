@@ -18,11 +18,13 @@ from duologue.duplex_plugins.contract import (
     UserTranscript,
 )
 from duologue.engines.payloads import EndOfTurn, Payload, Transcript, VoiceActivity
+from duologue.protocol.commands import CreateItem
 from duologue.protocol.duplex.config import OverlapPolicy
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import (
     AudioCleared,
     IdleTimeoutTriggered,
+    ItemAdded,
     SpeechStarted,
     SpeechStopped,
 )
@@ -32,6 +34,7 @@ from duologue.sessions.dialogue import Dialogue
 from duologue.sessions.extensions import Extensions
 from duologue.sessions.floor import FloorEvent
 from duologue.sessions.listening import Listening, PersonTurn, Utterance
+from duologue.sessions.prompt_view import speech_in
 from duologue.sessions.speaking import Speaking
 from duologue.sessions.transcript_wire import TranscriptWire
 from duologue.sessions.transcription import TranscriptReady
@@ -129,6 +132,26 @@ class Person:
             return False
         self.commit(now)
         return True
+
+    def create_item(self, command: CreateItem, now: float) -> None:
+        """Put an item of the client into the conversation; have its speech transcribed.
+
+        Raises:
+            ClientError: It cannot be put there; nothing changed.
+        """
+        hears = self._listening.has_recogniser
+        speech = speech_in(command.item) if hears else None
+        items, audio_format = self._listening.items, self._config.input_format
+        if speech is not None:
+            index, wire = speech
+            items.check_room(len(wire), audio_format, f"item.content[{index}].audio")
+        for event in self._conversation.create(command, hears=hears):
+            self._speaking.emit(event)
+            if speech is not None and isinstance(event, ItemAdded):
+                index, wire = speech
+                items.add(event.item.id, wire, audio_format, now)
+                self._transcripts.place(event.item.id, index)
+                self._untranscribed[event.item.id] = now
 
     def clear(self, now: float) -> None:
         """Forget all that is buffered."""
@@ -297,11 +320,14 @@ class Person:
         if self._config.transcription is not None:
             for event in self._transcripts.events(ready):
                 self._speaking.emit(event)
+        text = ready.text
         if ready.kind is TranscriptKind.FINAL:
             self._untranscribed.pop(ready.item_id, None)
             self._conversation.set_transcript(ready.item_id, ready.text)
+            # An item of the client may hold more than speech.
+            text = self._conversation.text_of(ready.item_id) or text
         self._dialogue.tell_conversation(now)
-        self._dialogue.tell(UserTranscript(ready.item_id, ready.text, ready.kind), now)
+        self._dialogue.tell(UserTranscript(ready.item_id, text, ready.kind), now)
 
     def _no_transcript(self, item_id: str, code: str, now: float) -> None:
         """A committed turn stays without text: an answer that waits for it cannot come."""

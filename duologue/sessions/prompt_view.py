@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import UNSET
+
 from duologue.core.errors import ProtocolError
 from duologue.duplex_plugins.contract import ItemView
 from duologue.engines.payloads import ToolCall
@@ -62,16 +64,18 @@ def view_of(entry: Entry) -> ItemView | None:
     )
 
 
-def check_can_be_read(item: Item, param: str, *, sees: bool) -> None:
+def check_can_be_read(item: Item, param: str, *, sees: bool, hears: bool = False) -> None:
     """Refuse speech of the person that nobody will ever transcribe, and pictures for the blind.
 
     Args:
         sees: The model understands pictures.
+        hears: What the person says in it will be transcribed.
 
     Raises:
         ProtocolError: A part is audio without a transcript, or a picture that the model cannot
-            see.
+            see; or more than one part is to be transcribed.
     """
+    spoken = speech_in(item)
     content = item.content if isinstance(item, MessageItem) else ()
     for index, part in enumerate(content):
         if isinstance(part, InputImage) and not sees:
@@ -80,13 +84,35 @@ def check_can_be_read(item: Item, param: str, *, sees: bool) -> None:
                 code="unsupported",
                 param=f"{param}.content[{index}]",
             )
-        if isinstance(part, InputAudio) and part.transcript is None:
+        if not isinstance(part, InputAudio) or part.transcript is not None:
+            continue
+        if hears and spoken is not None and spoken[0] != index:
+            raise ProtocolError(
+                "one part of an item can be transcribed: make an item of each, or send transcripts",
+                code="unsupported",
+                param=f"{param}.content[{index}]",
+            )
+        if hears and (spoken is None or not spoken[1]):
+            raise ProtocolError(
+                "the part has neither audio nor a transcript",
+                code="missing_required_parameter",
+                param=f"{param}.content[{index}].audio",
+            )
+        if not hears:
             raise ProtocolError(
                 "audio inside an item is not heard here: append it to the input audio buffer and "
                 "commit it, or send its transcript",
                 code="unsupported",
                 param=f"{param}.content[{index}].transcript",
             )
+
+
+def speech_in(item: Item) -> tuple[int, bytes] | None:
+    """Return the first part of an item that is to be transcribed, and its audio."""
+    for index, part in enumerate(item.content if isinstance(item, MessageItem) else ()):
+        if isinstance(part, InputAudio) and part.transcript is None and part.audio is not UNSET:
+            return index, part.audio
+    return None
 
 
 def _message_text(item: MessageItem) -> str | None:

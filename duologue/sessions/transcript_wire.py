@@ -39,6 +39,12 @@ class TranscriptWire:
     def __init__(self, rate_hz: int) -> None:
         self._rate_hz = rate_hz
         self._sent: dict[str, str] = {}
+        self._places: dict[str, int] = {}
+
+    def place(self, item_id: str, content_index: int) -> None:
+        """Say which part of an item its speech is, where that is not the first."""
+        if content_index:
+            self._places[item_id] = content_index
 
     def events(self, ready: TranscriptReady) -> Iterator[Event]:
         """Yield what a new transcript adds for the client."""
@@ -51,11 +57,14 @@ class TranscriptWire:
                 yield TranscriptionDelta(item_id=ready.item_id, delta=ready.stable[len(sent) :])
             return
         self._sent.pop(ready.item_id, None)
+        index = self._places.pop(ready.item_id, 0)
         text = continued(sent, ready.text)
         if len(text) > len(sent):
-            yield TranscriptionDelta(item_id=ready.item_id, delta=text[len(sent) :])
+            delta = text[len(sent) :]
+            yield TranscriptionDelta(item_id=ready.item_id, content_index=index, delta=delta)
         yield TranscriptionCompleted(
             item_id=ready.item_id,
+            content_index=index,
             transcript=text,
             usage=DurationUsage(seconds=round(ready.audio_samples / self._rate_hz, 3)),
         )
@@ -73,6 +82,7 @@ class TranscriptWire:
         row = ERROR_TABLE[known]
         return TranscriptionFailed(
             item_id=item_id,
+            content_index=self._places.pop(item_id, 0),
             error=TranscriptionError(type=row.type, code=known, message=row.public_text),
         )
 

@@ -84,6 +84,12 @@ class Transcriber:
             utterance.partial_due = audio.end_sample + self._partial
             self._ask(utterance, "partial", audio.end_sample)
 
+    def add(self, item_id: str, audio: AudioFrame) -> None:
+        """More of something that is known whole: nothing is asked before its end."""
+        utterance = self._open.get(item_id)
+        if utterance is not None:
+            self._feed(utterance, audio)
+
     def pause(self, item_id: str, end_sample: int) -> None:
         """The turn may be over at ``end_sample``: decode it on speculation."""
         utterance = self._open.get(item_id)
