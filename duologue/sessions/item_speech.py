@@ -1,6 +1,7 @@
 """Speech that came inside an item, on its way to the recogniser: a slice at a time.
 
-Minutes of it may come in one message, and converting them at once would hold the loop for all. This module must not know items beyond their ids, nor what a transcript is for.
+Minutes of it may come in one message, and converting them at once would hold the loop for all. This
+module must not know items beyond their ids, nor what a transcript is for.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ from duologue.protocol.events import ErrorEvent, ItemAdded, ItemDeleted, SpeechS
 from duologue.protocol.items import (
     FunctionCallItem,
     FunctionCallOutputItem,
+    InputAudio,
     InputText,
     MessageItem,
 )
@@ -192,7 +193,7 @@ class SessionModel(RuleBasedStateMachine):
             self.client.wire.interrupted(active.id)
 
     @precondition(alive)
-    @rule(kind=st.sampled_from(["commit", "clear", "manual", "detect"]))
+    @rule(kind=st.sampled_from(["commit", "clear", "manual", "detect", "impatient"]))
     def client_handles_input(self, kind: str) -> None:
         match kind:
             case "commit":
@@ -203,10 +204,15 @@ class SessionModel(RuleBasedStateMachine):
                 self.call.send(_detection(None))
             case "detect":
                 self.call.send(_detection(TurnDetectionPatch(type="server_vad")))
+            case "impatient":
+                patch = TurnDetectionPatch(type="server_vad", idle_timeout_ms=2000)
+                self.call.send(_detection(patch))
 
     @precondition(alive)
     @rule(
-        kind=st.sampled_from(["truncate", "delete", "retrieve", "create", "create after"]),
+        kind=st.sampled_from(
+            ["truncate", "delete", "retrieve", "create", "create after", "create spoken"]
+        ),
         which=st.integers(0, 20),
         at_ms=st.integers(-10, 5000),
     )
@@ -223,6 +229,9 @@ class SessionModel(RuleBasedStateMachine):
                 self.call.send(RetrieveItem(item_id=item_id))
             case "create":
                 self.call.send(CreateItem(item=text))
+            case "create spoken":
+                audio = InputAudio(audio=b"\x01\x00" * 30_000)
+                self.call.send(CreateItem(item=MessageItem(role="user", content=(audio,))))
             case _:
                 self.call.send(CreateItem(item=text, previous_item_id=item_id))
 
