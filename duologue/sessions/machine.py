@@ -258,11 +258,7 @@ class SessionMachine:
         if self.listening.turn is not None and now >= self._input_stalls_at():
             self._person.end_turn(now)
             self._person.heard_at = now
-        if self.listening.items.due_at is not None:
-            self.listening.items.work_off(now)
-        if (idle := self._person.idle_at()) is not None and now >= idle:
-            self._person.be_idle(now)
-        self._person.fail_untranscribed(settings.response_timeout_s, now)
+        self._person.let_pass(settings.response_timeout_s, now)
         self._dialogue.fail_silent(settings.response_timeout_s, now)
         return self._settle(now)
 
@@ -280,8 +276,7 @@ class SessionMachine:
             deadline = min(deadline, self._next_tick(self._tick_s))
         if self._waiting_since is not None:
             deadline = min(deadline, self._stalls_at(self._waiting_since))
-        items_due = self.listening.items.due_at
-        for due in (self._dialogue.due_at(), self._person.idle_at(), items_due):
+        for due in (self._dialogue.due_at(), self._person.due_at()):
             if due is not None and due < deadline:
                 deadline = due
         for since in (self._dialogue.silent_since(), self._person.untranscribed_since()):

@@ -164,6 +164,25 @@ class Person:
         """End the turn that is going on: the client has stopped sending."""
         self._act(self._weigh(self._listening.floor.force_end(), now), now)
 
+    def let_pass(self, timeout_s: float, now: float) -> None:
+        """Let time pass.
+
+        Args:
+            timeout_s: How long a committed turn waits for its transcript.
+        """
+        if self._listening.items.due_at is not None:
+            self._listening.items.work_off(now)
+        if (idle_at := self.idle_at()) is not None and now >= idle_at:
+            self.be_idle(now)
+        self.fail_untranscribed(timeout_s, now)
+
+    def due_at(self) -> float | None:
+        """When ``let_pass`` has something to do, apart from time-outs; ``None``: not yet known."""
+        idle_at, items_at = self.idle_at(), self._listening.items.due_at
+        if idle_at is None or items_at is None:
+            return items_at if idle_at is None else idle_at
+        return min(idle_at, items_at)
+
     def idle_at(self) -> float | None:
         """When the person will have been silent for too long after an answer; ``None``: never."""
         detection, answered_at = self._config.turn_detection, self._dialogue.answered_at
