@@ -31,9 +31,12 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--tls",
         choices=("dev",),
-        help="serve https:// and wss:// with a certificate made for development; for a real one: "
-        "--gateway.tls.certificate and --gateway.tls.key",
+        help="serve https:// and wss:// with a certificate made for development",
     )
+    for name, what in (("certificate", "certificate"), ("key", "private key")):
+        parser.add_argument(
+            f"--tls.{name}", metavar="FILE", help=f"the {what}; short for --gateway.tls.{name}"
+        )
     add_options(parser, Settings)
 
 
@@ -46,6 +49,10 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.tls == "dev":
         setattr(args, "gateway.tls.dev", "true")
+    for name in ("certificate", "key"):
+        given = getattr(args, f"tls.{name}")
+        if given is not None:
+            setattr(args, f"gateway.tls.{name}", given)
     settings = load_from_args(Settings, args, os.environ).settings
     telemetry = settings.telemetry
     configure_logging(

@@ -82,7 +82,7 @@ class Access:
             RateLimited: The key was used too often of late.
         """
         caller = self.check_call(headers, subprotocols, query_string)
-        if caller.session is not None:
+        if caller.session is not None and self._keys:
             raise AuthError(
                 "a client secret opens Realtime calls only; this needs an API key",
                 code=ErrorCode.KEY_NOT_ALLOWED,
@@ -98,12 +98,7 @@ class Access:
             AuthError: The page that asks may not, or the key is missing, wrong or expired.
             RateLimited: The key was used too often of late.
         """
-        origin = headers.get("Origin")
-        if origin is not None and not self.allows_page(origin, headers.get("Host", "")):
-            raise AuthError(
-                f"pages from {origin[:80]} may not connect; add it to gateway.allowed_origins",
-                code=ErrorCode.ORIGIN_NOT_ALLOWED,
-            )
+        self.check_page(headers)
         key = presented_key(headers, subprotocols)
         caller = self._owner_of(self._from_query(query_string) if key is None else key)
         self._count(caller.owner)
@@ -121,6 +116,19 @@ class Access:
         expires_at = int(self._clock.wall_time()) + lifetime_s
         secret = ClientSecret(caller.owner.name, expires_at, session)
         return self._secrets.issue(secret), expires_at
+
+    def check_page(self, headers: Mapping[str, str]) -> None:
+        """Refuse what a web page asks for that may not; programs name no origin.
+
+        Raises:
+            AuthError: ``origin_not_allowed``.
+        """
+        origin = headers.get("Origin")
+        if origin is not None and not self.allows_page(origin, headers.get("Host", "")):
+            raise AuthError(
+                f"pages from {origin[:80]} may not connect; add it to gateway.allowed_origins",
+                code=ErrorCode.ORIGIN_NOT_ALLOWED,
+            )
 
     def allows_page(self, origin: str, host: str) -> bool:
         """Tell whether a web page may talk to us: our own, and those of the settings.

@@ -83,7 +83,7 @@ class GatewaySettings(Section):
     """Take a key from ``?api_key=`` of the address too, for clients that can send it nowhere else.
     Addresses stand in the logs of proxies."""
 
-    signing_keys: tuple[SecretStr, ...] = ()
+    signing_keys: tuple[Annotated[SecretStr, Field(min_length=16)], ...] = ()
     """Keys that sign client secrets: the first signs, all are accepted. Servers that share them
     accept each other's secrets; empty: one is made at start, and secrets end with the server."""
 

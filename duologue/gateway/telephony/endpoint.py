@@ -96,6 +96,7 @@ class PhoneEndpoint:
 
     def _caller(self, carrier: type[Carrier], request: web.Request) -> Caller | None:
         """Who connects, where the handshake says so; else the first message must."""
+        self._access.check_page(request.headers)
         if carrier is Twilio and self._requests.is_signed(request):
             return Caller(self._access.telephony)
         headers, offered = request.headers, offered_protocols(request.headers)

@@ -20,7 +20,6 @@ from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.telephony.signature import HEADER
 from duologue.gateway.telephony.signed import TwilioRequests
 from duologue.gateway.telephony.terms import KEY_PARAMETER
-from duologue.protocol.errors import refused
 
 TICKET_S = 60
 """How long the call has to reach us; it takes a second."""
@@ -36,7 +35,8 @@ class TwilioVoiceRoutes:
     def __init__(self, access: Access, requests: TwilioRequests, settings: HttpSettings) -> None:
         self._access = access
         self._requests = requests
-        self._settings = settings
+        # Whoever asks has to be read before it is known whether he may.
+        self._settings = settings.model_copy(update={"max_body_bytes": MAX_BODY_BYTES})
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -75,8 +75,6 @@ class TwilioVoiceRoutes:
         body = await read_body(request, self._settings)
         if not self._requests.are_signed:
             return self._access.check(request.headers, (), request.query_string)
-        if len(body) > MAX_BODY_BYTES:
-            raise refused(f"the form has {len(body)} bytes, the limit is {MAX_BODY_BYTES}", None)
         fields = parse_qsl(body.decode("latin-1"), keep_blank_values=True, encoding="utf-8")
         if not self._requests.is_signed(request, fields):
             raise AuthError(

@@ -60,6 +60,15 @@ def test_a_server_with_a_development_certificate_says_how_to_trust_it(tmp_path: 
     assert f"NODE_EXTRA_CA_CERTS={tmp_path / 'tls/dev.pem'}" in "".join(said)
 
 
+def test_files_of_a_certificate_have_short_names(tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser()
+    serve.register(parser.add_subparsers())
+    absent = str(tmp_path / "absent.pem")
+    args = parser.parse_args(["serve", "--tls.certificate", absent, "--tls.key", absent])
+    with pytest.raises(ConfigError, match="absent"):
+        serve.run(args)
+
+
 def test_settings_that_cannot_be_used_are_refused_before_anything_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -120,10 +120,13 @@ def test_a_request_without_a_host_is_no_ones_own_page() -> None:
 
 # Client secrets
 
+OLD, NEW = "old" * 6, "new" * 6
 SESSION = BoundSession("echo", SessionPatch(instructions="Be kind."))
 
 
-def server(*keys: str, signing: tuple[str, ...] = ("s",), clock: FakeClock | None = None) -> Access:
+def server(
+    *keys: str, signing: tuple[str, ...] = ("s" * 16,), clock: FakeClock | None = None
+) -> Access:
     return Access(
         GatewaySettings(api_keys=keys, signing_keys=signing),
         clock or FakeClock(),
@@ -165,11 +168,11 @@ def test_a_secret_opens_calls_and_nothing_else() -> None:
 
 
 def test_a_secret_of_another_signing_key_does_not_and_an_older_key_of_ours_does() -> None:
-    old = server("sesame", signing=("old",))
+    old = server("sesame", signing=(OLD,))
     secret, _ = old.issue(Caller(KEY_1), SESSION, 60)
-    assert code_for(server("sesame", signing=("new",)), secret) == "invalid_api_key"
+    assert code_for(server("sesame", signing=(NEW,)), secret) == "invalid_api_key"
     assert code_for(server("sesame", signing=()), secret) == "invalid_api_key"
-    both = server("sesame", signing=("new", "old"))
+    both = server("sesame", signing=(NEW, OLD))
     assert both.check_call(bearer(secret)).session == SESSION
 
 
@@ -183,10 +186,12 @@ def test_without_keys_everybody_makes_secrets_and_only_genuine_ones_bind_a_sessi
     rules = server()
     secret, _ = rules.issue(rules.check(CIMultiDict(HOST)), SESSION, 60)
     assert rules.check_call(bearer(secret)) == Caller(ANYBODY, SESSION)
+    # There is nothing that it could be kept from.
+    assert rules.check(bearer(secret)).owner == ANYBODY
     # A stock client of a browser cannot do without some key that looks like a secret.
     assert rules.check_call(bearer("ek_anything")) == Caller(ANYBODY)
     # One of ours that lost its meaning must not open a call without what it was bound to.
-    assert code_for(server(signing=("other",)), secret) == "invalid_api_key"
+    assert code_for(server(signing=(NEW,)), secret) == "invalid_api_key"
 
 
 # Limits, and keys in addresses

@@ -125,6 +125,12 @@ async def test_a_signed_handshake_needs_no_key_and_counts_as_telephony() -> None
         await settled(server)
 
 
+async def test_a_web_page_is_no_carrier() -> None:
+    async with small_server() as server, connected(server.port) as peer:
+        answer = await peer.ask(TWILIO, UPGRADE | {"Origin": "https://evil.example"})
+        assert (answer.status, answer.json["error"]["code"]) == (403, "origin_not_allowed")
+
+
 async def test_a_full_server_takes_no_call() -> None:
     sessions = SessionSettings(max_sessions=1)
     async with (

@@ -71,4 +71,4 @@ async def test_without_a_token_the_api_key_is_asked_for() -> None:
 async def test_a_form_that_is_far_too_long_is_refused() -> None:
     async with small_server(SIGNED) as server:
         answer = await ask(server, sign(FORM), {"a": "x" * 70_000})
-        assert answer.status == 400
+        assert (answer.status, answer.json["error"]["code"]) == (413, "message_too_large")
