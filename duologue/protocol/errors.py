@@ -72,7 +72,6 @@ class ErrorCode(StrEnum):
     TOOL_CALL_TIMED_OUT = "tool_call_timed_out"
     TOOL_CALL_MISSING = "tool_call_missing"
     TOOL_CALL_INVALID = "tool_call_invalid"
-    CONTEXT_EXCEEDED = "context_length_exceeded"
     INVALID_API_KEY = "invalid_api_key"
     CLIENT_SECRET_EXPIRED = "client_secret_expired"
     KEY_NOT_ALLOWED = "api_key_not_allowed"
@@ -180,9 +179,6 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ),
         ErrorCode.TOOL_CALL_INVALID: _server(
             500, "The model called a function that there is not, or with broken arguments."
-        ),
-        ErrorCode.CONTEXT_EXCEEDED: _client(
-            400, "The conversation is too long for the model, and truncation is disabled."
         ),
         ErrorCode.INVALID_API_KEY: _client(401, "The API key is missing, wrong or expired."),
         ErrorCode.CLIENT_SECRET_EXPIRED: _client(401, "The client secret has expired."),

@@ -24,6 +24,7 @@ from duologue.protocol.events import (
 )
 from duologue.protocol.items import (
     FunctionCallItem,
+    FunctionCallOutputItem,
     InputAudio,
     Item,
     MessageItem,
@@ -31,7 +32,7 @@ from duologue.protocol.items import (
     as_shown,
     without_audio,
 )
-from duologue.sessions.history import History
+from duologue.sessions.history import ROOT, History
 from duologue.sessions.playback import PlaybackLedger
 from duologue.sessions.prompt_view import check_can_be_read, view_of
 
@@ -70,8 +71,13 @@ class Conversation:
             item = msgspec.structs.replace(item, id=self._new_id("item"))
         if item.status != "completed":
             item = msgspec.structs.replace(item, status="completed")
-        self._history.add(item, command.previous_item_id)
-        return list(self._announce(item))
+        previous, forgotten = command.previous_item_id, list[str]()
+        if isinstance(item, FunctionCallOutputItem):
+            # What the model asked for finds room, as speech does.
+            self._history.check(item, previous)
+            forgotten = self._history.make_room(item)
+        self._history.add(item, ROOT if previous in forgotten else previous)
+        return [*map(_deleted, forgotten), *self._announce(item)]
 
     def retrieve(self, command: RetrieveItem) -> Event:
         """Return an item as the session knows it, the assistant's speech as it was heard.
@@ -169,6 +175,10 @@ class Conversation:
         shown = as_shown(item)
         yield ItemAdded(previous_item_id=previous, item=shown)
         yield ItemDone(previous_item_id=previous, item=shown)
+
+
+def _deleted(item_id: str) -> Event:
+    return ItemDeleted(item_id=item_id)
 
 
 def _why_not_speech(item: Item) -> str:

@@ -81,13 +81,12 @@ class History:
             raise ProtocolError(message, code=code, param=param)
         return entry
 
-    def add(self, item: Item, previous_item_id: str | None = None) -> Entry:
-        """Insert an item after another one, at the front (``root``), or at the end (``None``).
+    def check(self, item: Item, previous_item_id: str | None) -> None:
+        """Refuse an item that could not be added even if there were room for one more.
 
         Raises:
-            ProtocolError: The id is taken, the previous item is unknown, or a function call and
-                its output do not fit. Nothing changed.
-            LimitExceeded: The conversation is full. Nothing changed.
+            ProtocolError: As ``add``.
+            LimitExceeded: It is too large for what the conversation may hold.
         """
         if item.id in self._by_id:
             raise ProtocolError(
@@ -96,12 +95,11 @@ class History:
                 param="item.id",
             )
         self._pairs.check(item, "item")
-        if len(self._entries) >= self._max_items:
-            raise LimitExceeded(
-                f"the conversation has {len(self._entries)} items, which is the limit; "
-                "delete some first",
-                code="conversation_full",
-                param="item",
+        if previous_item_id not in (None, ROOT) and previous_item_id not in self._by_id:
+            raise ProtocolError(
+                f"the conversation has no item '{(previous_item_id or '')[:64]}' to insert after",
+                code="item_create_invalid_previous_item_id",
+                param="previous_item_id",
             )
         size = text_bytes(item)
         if self._held_bytes + size > self._max_bytes:
@@ -111,19 +109,31 @@ class History:
                 code="conversation_full",
                 param="item",
             )
+
+    def add(self, item: Item, previous_item_id: str | None = None) -> Entry:
+        """Insert an item after another one, at the front (``root``), or at the end (``None``).
+
+        Raises:
+            ProtocolError: The id is taken, the previous item is unknown, or a function call and
+                its output do not fit. Nothing changed.
+            LimitExceeded: The conversation is full. Nothing changed.
+        """
+        self.check(item, previous_item_id)
+        if len(self._entries) >= self._max_items:
+            raise LimitExceeded(
+                f"the conversation has {len(self._entries)} items, which is the limit; "
+                "delete some first",
+                code="conversation_full",
+                param="item",
+            )
+        size = text_bytes(item)
         entry = Entry(item, size_bytes=size)
         if previous_item_id is None:
             self._entries.append(entry)
         elif previous_item_id == ROOT:
             self._entries.insert(0, entry)
         else:
-            after = self._by_id.get(previous_item_id)
-            if after is None:
-                raise ProtocolError(
-                    f"the conversation has no item '{previous_item_id[:64]}' to insert after",
-                    code="item_create_invalid_previous_item_id",
-                    param="previous_item_id",
-                )
+            after = self._by_id[previous_item_id]
             self._entries.insert(self._entries.index(after) + 1, entry)
         self._by_id[item.id] = entry
         self._pairs.add(item)
@@ -141,16 +151,23 @@ class History:
                 found.append(entry)
         return found[::-1]
 
-    def make_room(self) -> list[str]:
+    def make_room(self, new: Item | None = None) -> list[str]:
         """Forget the oldest items until another one fits; returns their ids.
 
         A function call and its output go together, and one whose output is still to come stays
         as long as anything else can go.
+
+        Args:
+            new: What room is made for: if it is an output, its call stays.
         """
         forgotten: list[str] = []
+        kept = None if new is None else self._pairs.partner(new)
         while len(self._entries) >= self._max_items:
-            done = (each for each in self._entries if not self._pairs.is_open(each.item))
-            entry = next(done, self._entries[0])
+            others = [each for each in self._entries if each.item.id != kept]
+            done = (each for each in others if not self._pairs.is_open(each.item))
+            entry = next(done, others[0] if others else None)
+            if entry is None:
+                break
             partner = self._pairs.partner(entry.item)
             for item_id in (entry.item.id, partner):
                 if item_id is not None:

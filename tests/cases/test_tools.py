@@ -18,6 +18,7 @@ from duologue.protocol.events import (
     AudioCommitted,
     ErrorEvent,
     ItemAdded,
+    ItemDeleted,
     RateLimitsUpdated,
     SpeechStarted,
 )
@@ -40,6 +41,7 @@ from duologue.protocol.response_events import (
 )
 from duologue.protocol.session_config import FunctionChoice, FunctionTool
 from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.settings import SessionSettings
 from tests.cases.talk import BY_HAND, DETECTING, READS, Talk, pcm, speech
 from tests.fakes.plugin import STAGE
 
@@ -47,8 +49,10 @@ LOOK = FunctionTool(name="look", parameters={"type": "object"})
 GO = FunctionTool(name="go")
 
 
-def talk_with_tools(pipelines: tuple[str, ...] = BY_HAND) -> Talk:
-    talk = Talk(pipelines, READS)
+def talk_with_tools(
+    pipelines: tuple[str, ...] = BY_HAND, settings: SessionSettings | None = None
+) -> Talk:
+    talk = Talk(pipelines, READS, settings=settings)
     talk.send(UpdateSession(session=SessionPatch(tools=(LOOK, GO))))
     return talk
 
@@ -224,6 +228,53 @@ def test_an_output_without_a_call_or_a_second_one_is_an_error() -> None:
     ]
     assert len(talk.machine.history) == size + 1
     talk.probe()
+    talk.close()
+
+
+def test_c60_functions_work_in_a_conversation_that_is_full_and_pairs_go_together() -> None:
+    talk = talk_with_tools(settings=SessionSettings(max_items=20, max_duration_s=20_000))
+    for number in range(60):
+        question(talk, f"look {number}")
+        (call_id,) = call(talk, "look")
+        talk.send(output(call_id, f"seen {number}"), CreateResponse())
+        request = roles(talk.plugin.of(ResponseRequested)[-1])
+        assert request[-3:] == [f"user: look {number}", "call look", f"look: seen {number}"]
+        assert request.count("call look") == sum(role.startswith("look: ") for role in request)
+        talk.answer(f"answer {number}", 200)
+        talk.finish()
+        talk.clock.advance(72)
+    assert talk.client.of(ErrorEvent) == []
+    assert len(talk.machine.history) <= 20
+    gone = [event.item_id for event in talk.client.of(ItemDeleted)]
+    added = [event.item for event in talk.client.of(ItemAdded)]
+    calls = {item.call_id: item.id for item in added if isinstance(item, FunctionCallItem)}
+    outputs = {item.call_id: item.id for item in added if isinstance(item, FunctionCallOutputItem)}
+    assert {id_ for id_, item in calls.items() if item in gone} == {
+        id_ for id_, item in outputs.items() if item in gone
+    }
+    talk.probe()
+    talk.close()
+
+
+def test_in_a_full_conversation_an_output_that_is_refused_costs_nothing() -> None:
+    talk = talk_with_tools(settings=SessionSettings(max_items=3))
+    question(talk, "look")
+    (call_id,) = call(talk, "look")
+    question(talk, "look again")
+    call(talk, "look")
+    before = talk.machine.history.view()
+    talk.send(output("nobody", "x"))
+    bad_place = CreateItem(
+        previous_item_id="nowhere", item=FunctionCallOutputItem(call_id=call_id, output="x")
+    )
+    talk.send(bad_place)
+    assert len(talk.client.of(ErrorEvent)) == 2
+    assert talk.machine.history.view() == before
+    first = talk.client.of(ItemAdded)[-2].item.id
+    talk.send(
+        CreateItem(previous_item_id=first, item=FunctionCallOutputItem(call_id=call_id, output="x"))
+    )
+    assert len(talk.client.of(ErrorEvent)) == 2
     talk.close()
 
 

@@ -6,10 +6,11 @@ Times depend on the machine; what is asserted about them holds on a slow and bus
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -34,6 +35,10 @@ from duologue.engines.payloads import (
     SpeechMark,
     TextDelta,
     TokenUsage,
+    ToolCall,
+    ToolCallDelta,
+    Tools,
+    ToolSpec,
     Transcript,
 )
 from duologue.engines.pipeline import BUILT_IN_FOLDER, load_pipelines
@@ -154,6 +159,65 @@ def test_reading_ahead_leaves_little_to_read(llm: Jobs) -> None:
     assert llm.outputs_of([prefill_request([], config, SETTINGS)])[-1].output_tokens == 0
     talk.ask("Hello there, who is this?")
     assert talk.usage.input_tokens - talk.usage.cached_tokens < 25
+
+
+WEATHER = ToolSpec(
+    "get_weather",
+    "Get the current weather in a city.",
+    '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}',
+)
+TIMER = ToolSpec(
+    "set_timer",
+    "Set a timer.",
+    '{"type":"object","properties":{"minutes":{"type":"integer"}},"required":["minutes"]}',
+)
+
+
+def calls_in(outputs: Sequence[object]) -> list[tuple[str, object]]:
+    """Name and arguments of each call."""
+    return [
+        (output.name, json.loads(output.arguments))
+        for output in outputs
+        if isinstance(output, ToolCallDelta)
+    ]
+
+
+def test_a_function_is_called_where_its_answer_is_needed_and_the_output_is_told(llm: Jobs) -> None:
+    talk = Talk(llm, PluginConfig(tools=Tools((WEATHER,))))
+    talk.add("user", "What is the weather in Paris?")
+    outputs = llm.outputs_of([talk.request()])
+    assert calls_in(outputs) == [("get_weather", {"city": "Paris"})]
+    assert not [output for output in outputs if isinstance(output, TextDelta)]
+    made = ToolCall("call_1", "get_weather", '{"city":"Paris"}')
+    talk.items.append(ItemView(id="c", role="assistant", text="", call=made))
+    found = '{"temperature_c": 21, "sky": "sunny"}'
+    talk.items.append(ItemView(id="o", role="tool", text=found, call_id="call_1"))
+    outputs = llm.outputs_of([talk.request()])
+    answer = "".join(output.text for output in outputs if isinstance(output, TextDelta))
+    assert calls_in(outputs) == []
+    assert "21" in answer
+    assert "{" not in answer
+    assert "<" not in answer
+
+
+def test_a_question_that_needs_no_function_is_answered_in_words(llm: Jobs) -> None:
+    talk = Talk(llm, PluginConfig(tools=Tools((WEATHER,))))
+    assert "Paris" in talk.ask("What is the capital of France?")
+
+
+@pytest.mark.parametrize(
+    ("tools", "name"),
+    [
+        (Tools((WEATHER,), "required"), "get_weather"),
+        (Tools((WEATHER, TIMER), "required", "set_timer"), "set_timer"),
+    ],
+)
+def test_a_model_that_must_call_does(llm: Jobs, tools: Tools, name: str) -> None:
+    talk = Talk(llm, PluginConfig(tools=tools))
+    talk.add("user", "Hello there, how are you?")
+    ((called, arguments),) = calls_in(llm.outputs_of([talk.request()]))
+    assert called == name
+    assert isinstance(arguments, dict)
 
 
 def test_two_conversations_at_once_keep_their_caches(llm: Jobs) -> None:

@@ -108,15 +108,26 @@ def _messages(
     settings: CascadedSettings,
     tools: Tools,
 ) -> tuple[ChatMessage, ...]:
-    fixed = list(opening(settings, tools))
-    if config.instructions:
-        if len(fixed) == 1:
-            # Some chat templates allow only one system message, at the start.
-            fixed = [ChatMessage("system", f"{fixed[0].content}\n\n{config.instructions}")]
-        else:
-            fixed.append(ChatMessage("system", config.instructions))
-    room = settings.prompt_tokens - tokens(fixed) - tool_tokens(tools)
+    fixed = _fixed(config, settings, tools)
+    taken = tokens(fixed) + tool_tokens(tools)
+    if tools != config.tools:
+        # What stays must not depend on whether the model may call just now.
+        others = _fixed(config, settings, config.tools)
+        taken = max(taken, tokens(others) + tool_tokens(config.tools))
+    elif tools.callable:
+        taken = max(taken, tokens(_fixed(config, settings, NO_TOOLS)))
+    room = settings.prompt_tokens - taken
     return (*fixed, *retained(_joined(conversation), room, config.retention))
+
+
+def _fixed(config: PluginConfig, settings: CascadedSettings, tools: Tools) -> list[ChatMessage]:
+    fixed = list(opening(settings, tools))
+    if not config.instructions:
+        return fixed
+    if len(fixed) == 1:
+        # Some chat templates allow only one system message, at the start.
+        return [ChatMessage("system", f"{fixed[0].content}\n\n{config.instructions}")]
+    return [*fixed, ChatMessage("system", config.instructions)]
 
 
 def _joined(conversation: Iterable[ItemView]) -> list[ChatMessage]:

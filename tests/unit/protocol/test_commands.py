@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from duologue.protocol.commands import Command, CreateResponse, RealtimeCommand, ResponseParams
+from duologue.protocol.json_codec import decode_command
 
 GA_CLIENT_EVENTS = {
     "session.update",
@@ -36,4 +37,15 @@ def test_every_command_may_carry_an_event_id_and_cannot_be_changed(command: Any)
 def test_what_is_not_given_is_not_written() -> None:
     assert msgspec.json.encode(CreateResponse(response=ResponseParams())) == (
         b'{"type":"response.create","response":{}}'
+    )
+
+
+def test_what_stock_clients_put_into_a_request_is_taken_without_effect() -> None:
+    message = (
+        b'{"type":"response.create","response":{"prompt":{"id":"p","version":"1"},'
+        b'"reasoning":{"effort":"low"},"tracing":"auto","a_key_of_tomorrow":[1],'
+        b'"metadata":null,"tools":null,"max_output_tokens":"inf"}}'
+    )
+    assert decode_command(message) == CreateResponse(
+        response=ResponseParams(max_output_tokens="inf")
     )

@@ -264,6 +264,18 @@ def test_a_call_whose_output_is_still_to_come_is_forgotten_last() -> None:
     assert refusal.value.code == "tool_call_not_found"
 
 
+def test_room_for_an_output_is_not_made_of_its_call() -> None:
+    history = History(2)
+    history.add(call(1))
+    history.add(call(2))
+    history.check(output(2), None)
+    assert history.make_room(output(2)) == ["call 1"]
+    history.add(output(2))
+    tiny = History(1)
+    tiny.add(call(1))
+    assert tiny.make_room(output(1)) == []
+
+
 def test_a_deleted_item_is_told_from_one_that_never_was() -> None:
     history = History(10)
     history.add(user("a"))
