@@ -51,7 +51,7 @@ setup: $(STAMPS)/dev ## Create .venv with everything that tests and checks need
 
 .PHONY: test
 test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run the tests (without the full models)
-	@without='not models'; \
+	@without='not models and not clients'; \
 	if [ -z "$$($(FIND_CHROMIUM))" ]; then \
 		echo "No Chromium here, so the browser tests are left out: install it and run again."; \
 		without="$$without and not browser"; \
@@ -65,6 +65,10 @@ test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run
 		without="$$without and not peer"; \
 	fi; \
 	$(BIN)/python -m pytest -m "$$without" $(ARGS)
+
+.PHONY: conformance
+conformance: $(STAMPS)/dev node peer clients ## Let real clients call, unmodified but for the address
+	$(BIN)/python -m pytest -p tests.tally -m 'not models' tests/conformance $(ARGS)
 
 .PHONY: check
 check: $(STAMPS)/dev ## Lint, types, layers
@@ -169,6 +173,20 @@ $(PEER_CLIENT): $(PEER_FOLDER)/requirements.txt | $(STAMPS)/venv
 .PHONY: peer-if-possible
 peer-if-possible:
 	@$(MAKE) peer || true
+
+# --- clients in Python ------------------------------------------------------------------------------
+
+CLIENTS := agents livekit pipecat
+
+.PHONY: clients
+clients: $(CLIENTS:%=build/clients/%.ready) ## Install the clients in Python, each in an environment of its own
+
+build/clients/%.ready: tests/conformance/python/%.txt | $(STAMPS)/venv
+	@echo "== installing the client '$*' (100 to 400 MB)"
+	@rm -rf build/clients/$*
+	@$(BIN)/python -m venv build/clients/$*
+	build/clients/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
 
 # --- the environment -----------------------------------------------------------------------------
 

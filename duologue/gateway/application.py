@@ -9,10 +9,12 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from duologue.core.ids import id_maker
 from duologue.gateway.errors import errors_in_json
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.front_door import FrontDoor
 from duologue.gateway.http.page import add_page
+from duologue.gateway.http.request_id import RequestIds
 from duologue.gateway.http.routes import Route, add_routes
 from duologue.gateway.telephony.endpoint import PhoneEndpoint
 from duologue.gateway.ws.form import PATHS
@@ -38,6 +40,7 @@ def make_application(
         router.add_get(path, realtime.handle)
     phone.add_to(router)
     add_routes(router, [(route, door.before(route)) for route in routes])
+    RequestIds(id_maker()).install(app)
     cross_origin.install(app)
     add_page(router)
     return app

@@ -47,7 +47,7 @@ FAULTS = ("wait", "half", "raise", "crash", "hang", "twice", "backwards", "short
 """``wait`` and ``half`` say nothing more, before the first and after half of the outputs; other
 jobs go on. The next four come at half of them, the last two concern all of them."""
 
-WORDS = ("hello", "again", "long", "asr", "llm", "tts", *FAULTS)
+WORDS = ("hello", "again", "long", "asr", "llm", "tts", *FAULTS, "weather")
 
 BEEP_RATE_HZ = 24_000
 _BEEP_MS, _GAP_MS = 240, 40
@@ -248,7 +248,7 @@ class Recogniser(FaultyRunner):
 
 
 class Writer(FaultyRunner):
-    """Repeats in a sentence what it was told, a word at a time."""
+    """Repeats in a sentence what it was told; calls a tool whose name ends in one of the words."""
 
     def _answers(self, work: _Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
         assert isinstance(payload, ChatRequest)

@@ -12,7 +12,7 @@ from duologue.gateway.auth import Access
 from duologue.gateway.errors import Handler
 from duologue.protocol.errors import ErrorCode
 
-EXPOSED_HEADERS = "Location, Retry-After"
+EXPOSED_HEADERS = "Location, Retry-After, X-Request-Id"
 """Answers' headers that a page may read."""
 
 _METHODS = "GET, POST, DELETE, OPTIONS"

@@ -1,33 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from scoring import Question, incoherence, is_correct, normalise, spell, word_errors
+from scoring import Question, incoherence, is_correct, word_errors
 
 QUESTION = Question("week", "How many days?", (("seven",), ("day*", "night")), ("week", "day*"))
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        (0, "zero"),
-        (13, "thirteen"),
-        (40, "forty"),
-        (42, "forty two"),
-        (100, "one hundred"),
-        (305, "three hundred five"),
-        (1984, "one thousand nine hundred eighty four"),
-        (20_000, "twenty thousand"),
-        (1_000_000, "one zero zero zero zero zero zero"),
-    ],
-)
-def test_numbers_are_spelt_as_they_are_spoken(number: int, words: str) -> None:
-    assert spell(number) == words
-
-
-def test_normalising_leaves_words_only() -> None:
-    text = "It\u2019s 1,250 m, Mr. Color-Blind: 'OK'!"
-    expected = "it's one thousand two hundred fifty m mister colour blind okay"
-    assert normalise(text) == expected.split()
 
 
 def test_an_answer_is_correct_when_every_group_is_met() -> None:
@@ -61,16 +37,5 @@ def test_a_plain_reply_is_coherent() -> None:
     assert incoherence(QUESTION, 'A week - any week - has "seven days."') is None
 
 
-@pytest.mark.parametrize(
-    ("reference", "heard", "errors"),
-    [
-        ("The capital is Paris.", "the capital is paris", 0),
-        ("There are 12 months.", "there are twelve months", 0),
-        ("one two three", "one too three", 1),
-        ("one two three", "one three", 1),
-        ("one three", "one two three", 1),
-        ("one two three", "", 3),
-    ],
-)
-def test_word_errors_are_counted_after_normalising(reference: str, heard: str, errors: int) -> None:
-    assert word_errors(reference, heard) == (errors, len(normalise(reference)))
+def test_word_errors_are_counted_as_words_are_spoken() -> None:
+    assert word_errors("There are 12 months.", "there are twelve moths") == (1, 4)

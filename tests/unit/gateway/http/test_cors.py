@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from aiohttp import web
 
+from duologue.gateway.http.cors import EXPOSED_HEADERS
 from duologue.gateway.http.routes import Route
 from duologue.gateway.settings import GatewaySettings
 from tests.unit.gateway.raw_websocket import connected
@@ -78,7 +79,7 @@ async def test_every_answer_may_be_read_errors_too(path: str, status: int) -> No
         answer = await peer.ask(path, {"Origin": APP})
         assert answer.status == status
         assert answer.headers["Access-Control-Allow-Origin"] == APP
-        assert answer.headers["Access-Control-Expose-Headers"] == "Location, Retry-After"
+        assert answer.headers["Access-Control-Expose-Headers"] == EXPOSED_HEADERS
 
 
 async def test_answers_to_others_carry_no_leave_to_read_them() -> None:

@@ -1,0 +1,77 @@
+"""Clients that stand in environments of their own, unmodified but for the address (C69).
+
+Each speaks in real time, hears the answer, types, interrupts a long answer by speaking, has a tool
+called, and leaves. It must not log a warning about us. ``make conformance`` runs these tests.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from duologue.settings import Settings
+from tests.conformance.foreign_client import Caller, hold_call
+from tests.conformance.talking_gateway import talking_gateway
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+
+ANSWER = "Well, you said hello again."
+WEATHER = "Well, you said sun over x."
+
+
+async def test_openai_agents_in_python(settings: Settings, tmp_path: Path) -> None:
+    async with talking_gateway(settings) as gateway:
+        report = await hold_call(Caller("agents_caller.py", "agents"), gateway.app.url, tmp_path)
+    assert report["complaints"] == []
+    assert "error" not in report
+    assert report["tool"] == "sun over x"
+    assert report["interruptions"] == 1
+    assert report[f"assistant: {ANSWER}"]
+    assert report[f"assistant: {WEATHER}"]
+
+
+async def test_livekit_agents(settings: Settings, tmp_path: Path) -> None:
+    async with talking_gateway(settings) as gateway:
+        report = await hold_call(Caller("livekit_caller.py", "livekit"), gateway.app.url, tmp_path)
+    assert report["complaints"] == []
+    assert "error" not in report
+    assert report["tool"] == "x"
+    assert report["cut"] == 1
+    assert report["cut_text"].startswith("Well, you said")
+    assert report[f"assistant: {ANSWER}"]
+    assert report[f"assistant: {WEATHER}"]
+
+
+async def test_pipecat(settings: Settings, tmp_path: Path) -> None:
+    async with talking_gateway(settings) as gateway:
+        report = await hold_call(Caller("pipecat_caller.py", "pipecat"), gateway.app.url, tmp_path)
+    assert report["complaints"] == []
+    assert "error" not in report
+    assert report["tool"] == "x"
+    assert report[f"assistant: {ANSWER}"]
+    assert ["user", "hello again"] in report["history"]
+
+
+async def test_openai_agents_in_javascript(settings: Settings, tmp_path: Path) -> None:
+    async with talking_gateway(settings) as gateway:
+        report = await hold_call(Caller("agents_caller.mjs"), gateway.app.url, tmp_path)
+    assert report["complaints"] == []
+    assert "error" not in report
+    assert report["tool"] == "x"
+    assert report["interruptions"] == 1
+    assert report[f"assistant: {ANSWER}"]
+    assert report[f"assistant: {WEATHER}"]
+
+
+async def test_livekit_services(settings: Settings, tmp_path: Path) -> None:
+    caller = Caller("livekit_services_caller.py", "livekit")
+    async with talking_gateway(settings) as gateway:
+        report = await hold_call(caller, gateway.app.url, tmp_path)
+    assert report["complaints"] == []
+    assert report["answer"] == "Well, you said hello there."
+    assert report["tool_arguments"] == '{"what":"x"}'
+    assert report["weather"] == WEATHER
+    assert report["tokens"] > 1
+    assert report["recognised"] == report["streamed"] == "hello again"
+    assert report["voice_samples"] > 1000
