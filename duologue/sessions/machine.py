@@ -168,6 +168,7 @@ class SessionMachine:
             self.speaking,
             self._dialogue,
             settings.listening.min_interruption_ms,
+            settings.listening.soft_pause_ms,
             extensions,
         )
         self._side = side_of(

@@ -35,6 +35,7 @@ from duologue.sessions.extensions import Extensions
 from duologue.sessions.floor import FloorEvent
 from duologue.sessions.listening import Listening, PersonTurn, Utterance
 from duologue.sessions.prompt_view import speech_in
+from duologue.sessions.soft_pause import SoftPause
 from duologue.sessions.speaking import Speaking
 from duologue.sessions.transcript_wire import TranscriptWire
 from duologue.sessions.transcription import TranscriptReady
@@ -59,6 +60,7 @@ class Person:
     Args:
         min_interruption_ms: Speech over an audible answer that stops it, unless the client has
             said.
+        soft_pause_ms: How long the answer is held while that is undecided; 0: not at all.
         extensions: What is said to a client that asked for more than the Realtime API.
     """
 
@@ -71,6 +73,7 @@ class Person:
         speaking: Speaking,
         dialogue: Dialogue,
         min_interruption_ms: int,
+        soft_pause_ms: int,
         extensions: Extensions | None = None,
     ) -> None:
         self.heard_at = 0.0
@@ -82,6 +85,7 @@ class Person:
         self._speaking = speaking
         self._dialogue = dialogue
         self._min_interruption_ms = min_interruption_ms
+        self._soft_pause = SoftPause(speaking, listening, soft_pause_ms) if soft_pause_ms else None
         self._turns = TurnTaking(listening, self._interruption_ms(config))
         self._extensions = extensions
         self._answering = Answering(active=False, audible=False)
@@ -220,6 +224,8 @@ class Person:
                 if payload.probability > UNLIKELY and self._is_own_voice(payload.end_sample, now):
                     payload = VoiceActivity(0.0, payload.end_sample)
                 self._act(self._weigh(self._listening.on_activity(payload), now), now)
+                if self._soft_pause is not None:
+                    self._soft_pause.weigh(self._answering.active, now)
             case EndOfTurn():
                 self._act(self._weigh(self._listening.on_end_of_turn(payload), now), now)
             case Transcript():

@@ -52,6 +52,10 @@ class ListeningSettings(Section):
     min_interruption_ms: Positive = 350
     """Speech over an audible answer that counts as an interruption; shorter is a "mm-hm"."""
 
+    soft_pause_ms: NotNegative = 0
+    """The answer pauses at the first sign of an interruption, for so long at most, and goes on with
+    the next sample where it was none; 0: it goes on meanwhile. Of use with a small send_lead_ms."""
+
     echo_suppression: bool = True
     """What the detector takes for speech is none where it sounds like the answer being played."""
 

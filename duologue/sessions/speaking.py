@@ -110,6 +110,7 @@ class Speaking:
         """Returns a response that has not ended, by its id. Asked for each frame, so no method."""
         self.paced_until: float | None = None
         """When waiting speech may go out; ``None`` where none waits for playback."""
+        self.held_until = float("-inf")  # before that, no speech goes out
         self._merging = False
         """What waits for playback is a piece that is too short, not one that is too early."""
         self._set_pace(pace)
@@ -365,6 +366,9 @@ class Speaking:
         self._end_if_delivered(response)
 
     def _take_speech(self, now: float) -> Speech | None:
+        if now < self.held_until:
+            self.paced_until, self._merging = self.held_until, False
+            return None
         if self._lead_s is None and not self._merge_samples:
             return self.buffer.take_speech(self._delta_samples, 0)
         lead_s = self.playback.lead_s(now)

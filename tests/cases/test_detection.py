@@ -136,9 +136,10 @@ def test_c38_the_same_turns_are_found_however_the_audio_is_cut(name: str, rate_h
     talk.close()
 
 
-def test_c38_the_whole_recording_may_come_in_one_message() -> None:
-    talk = Listener(24000)
-    talk.hear(recording(24000), repeat(1 << 24), speed=None)
+@pytest.mark.parametrize("rate_hz", [8000, 16000, 24000, 48000])
+def test_c38_the_whole_recording_may_come_in_one_message(rate_hz: int) -> None:
+    talk = Listener(rate_hz)
+    talk.hear(recording(rate_hz), repeat(1 << 24), speed=None)
     for _ in range(20):
         talk.clock.advance(0.1)
         talk.engine.deliver()
@@ -146,11 +147,12 @@ def test_c38_the_whole_recording_may_come_in_one_message() -> None:
     talk.close()
 
 
-def test_c38_single_samples_give_the_turns_of_one_message() -> None:
+@pytest.mark.parametrize("rate_hz", [8000, 16000, 24000])
+def test_c38_single_samples_give_the_turns_of_one_message(rate_hz: int) -> None:
     heard = []
     for size in (2, 16_000):
-        talk = Listener(8000)
-        short = wire(quiet(8000, 300), voice(8000, 400), quiet(8000, 600))
+        talk = Listener(rate_hz)
+        short = wire(quiet(rate_hz, 300), voice(rate_hz, 400), quiet(rate_hz, 600))
         talk.hear(short, repeat(size))
         heard.append(talk.edges())
         talk.close()

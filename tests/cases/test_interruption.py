@@ -355,3 +355,57 @@ def test_c20_with_interruptions_switched_off_both_talk_and_both_are_answered() -
     assert len(talk.plugin.of(ResponseRequested)) == 2
     talk.finish()
     talk.close()
+
+
+def ramp(ms: int) -> bytes:
+    """Samples that can be told apart."""
+    return b"".join((n % 30_000).to_bytes(2, "little") for n in range(ms * RATE_HZ // 1000))
+
+
+def close_call(soft_pause_ms: int) -> tuple[Talk, str]:
+    """A call in which little is sent ahead of playback, and ten seconds are being said."""
+    ears = ListeningSettings(min_interruption_ms=500, soft_pause_ms=soft_pause_ms)
+    talk = Talk(DETECTING, settings=SessionSettings(listening=ears, send_lead_ms=200, delta_ms=20))
+    talk.turn()
+    request, wave = talk.stage().request, ramp(10_000)
+    for start in range(0, len(wave), 4800):
+        talk.engine.output(request.id, AudioChunk(wave[start : start + 4800], RATE_HZ))
+    talk.finish()
+    talk.clock.advance(0.5)
+    return talk, str(request.fence.lane)
+
+
+def test_c20_an_answer_pauses_for_a_murmur_and_goes_on_at_the_next_sample() -> None:
+    talk, response = close_call(soft_pause_ms=600)
+    for windows in (8, 10):
+        talk.say(3)  # 60 ms begin it
+        held = len(talk.audio_of(response))
+        talk.say(windows - 3)
+        assert len(talk.audio_of(response)) == held
+        talk.hush(5)
+        assert len(talk.audio_of(response)) > held
+        talk.hush(15)
+    assert talk.done() == []
+    assert len(talk.client.of(SpeechStarted)) == 1
+    played = talk.audio_of(response)
+    assert played == ramp(10_000)[: len(played)]
+    talk.say(28)
+    assert talk.done() == [("cancelled", "turn_detected")]
+    talk.hush(20)
+    talk.finish()
+    talk.close()
+
+
+def test_c20_what_stays_undecided_for_too_long_holds_nothing_up() -> None:
+    talk, response = close_call(soft_pause_ms=300)
+    talk.say(3)
+    held = len(talk.audio_of(response))
+    talk.say(8)
+    assert len(talk.audio_of(response)) == held
+    talk.say(3)
+    assert len(talk.audio_of(response)) > held
+    talk.hush(20)
+    talk.play_to_the_end()
+    assert talk.audio_of(response) == ramp(10_000)
+    assert talk.done() == [("completed", None)]
+    talk.close()
