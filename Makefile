@@ -9,6 +9,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
+SCHEMATHESIS := $(VENV)-openapi/bin/schemathesis
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 # Any Python from 3.11 on: `make PYTHON=/path/to/python3.12 test` picks another one.
@@ -92,8 +93,19 @@ check-models: $(STAMPS)/dev models ## Run the tests that need the full models
 	$(BIN)/python -m pytest -m models $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(STAMPS)/dev ## Send 100,000 mutated messages to live sessions
+fuzz: $(STAMPS)/dev ## Send 100,000 mutated messages to live sessions, and 10,000 bodies to each route
 	$(BIN)/python -m tests.faults.fuzz --messages 100000 $(ARGS)
+	$(BIN)/python -m tests.faults.http_fuzz --requests 10000
+
+.PHONY: openapi
+openapi: $(STAMPS)/dev $(SCHEMATHESIS) ## Hold the plain HTTP routes against their OpenAPI document
+	$(BIN)/python -m tests.conformance.openapi_check $(SCHEMATHESIS) $(ARGS)
+
+# Brings a dozen packages and a pytest plugin, so it has an environment of its own.
+$(SCHEMATHESIS): $(STAMPS)/venv
+	@echo "== installing schemathesis into $(VENV)-openapi"
+	@$(BIN)/python -m venv $(VENV)-openapi
+	@$(VENV)-openapi/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'
 
 .PHONY: bench
 bench: $(STAMPS)/dev models ## Run the benchmarks; results in bench/results
@@ -103,7 +115,7 @@ bench: $(STAMPS)/dev models ## Run the benchmarks; results in bench/results
 
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-openapi build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.faults import server_logger
 from duologue.gateway.http.front_door import FrontDoor
 from duologue.gateway.http.models import ModelRoutes
+from duologue.gateway.http.openapi import OpenApiRoutes
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.speech import SpeechRoutes
 from duologue.gateway.http.status import StatusRoutes
@@ -182,6 +183,7 @@ async def running_app(
         *TranscriptionRoutes(services, files).routes(),
         *speech_streams.routes(),
     ]
+    routes += OpenApiRoutes(routes).routes()
     paths = [(route.method, route.path) for route in routes]
     door = FrontDoor(access, admission, gateway.http)
     runner = web.AppRunner(

@@ -98,7 +98,7 @@ class BetaSession(msgspec.Struct, frozen=True, kw_only=True):
     turn_detection: BetaTurnDetection | None
     tools: tuple[FunctionTool, ...]
     tool_choice: ToolChoice
-    temperature: float | UnsetType
+    temperature: float | UnsetType = UNSET
     max_response_output_tokens: MaxTokens
     tracing: Tracing | None
 

@@ -16,7 +16,7 @@ MAX_TOOLS = 128
 MAX_STOPS = 4
 
 Text = Annotated[str, Meta(max_length=1 << 20)]
-Name = Annotated[str, Meta(pattern=r"\A[a-zA-Z0-9_-]{1,64}\Z")]
+Name = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$", max_length=64)]
 CallId = Annotated[str, Meta(min_length=1, max_length=128)]
 Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 Tokens = Annotated[int, Meta(ge=1, le=1 << 20)]
@@ -75,6 +75,7 @@ class FilePart(_Body, frozen=True, tag="file"):
     """A document. No model here reads any."""
 
 
+WrittenPart = TextPart | RefusalPart
 UserPart = TextPart | InputAudioPart | ImagePart | FilePart
 
 
@@ -84,13 +85,13 @@ UserPart = TextPart | InputAudioPart | ImagePart | FilePart
 class SystemMessage(_Body, frozen=True, tag="system", tag_field="role"):
     """How to answer."""
 
-    content: Text | list[TextPart]
+    content: Text | list[WrittenPart]
 
 
 class DeveloperMessage(_Body, frozen=True, tag="developer", tag_field="role"):
     """The same under its newer name."""
 
-    content: Text | list[TextPart]
+    content: Text | list[WrittenPart]
 
 
 class UserMessage(_Body, frozen=True, tag="user", tag_field="role"):
@@ -123,7 +124,7 @@ class AudioReference(_Body, frozen=True):
 class AssistantMessage(_Body, frozen=True, tag="assistant", tag_field="role"):
     """What the assistant answered."""
 
-    content: Text | list[TextPart | RefusalPart] | None = None
+    content: Text | list[WrittenPart] | None = None
     refusal: Text | None = None
     tool_calls: Annotated[list[MessageToolCall], Meta(max_length=MAX_TOOLS)] | None = None
     audio: AudioReference | None = None
@@ -132,7 +133,7 @@ class AssistantMessage(_Body, frozen=True, tag="assistant", tag_field="role"):
 class ToolMessage(_Body, frozen=True, tag="tool", tag_field="role"):
     """What a function that was called returned."""
 
-    content: Text | list[TextPart]
+    content: Text | list[WrittenPart]
     tool_call_id: CallId
 
 

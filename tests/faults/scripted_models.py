@@ -97,7 +97,8 @@ def _word(blocks: Sequence[array[int]]) -> str:
     inner = [sample for block in blocks[1:-1] for sample in block]
     signs = sum((a < 0) != (b < 0) for a, b in itertools.pairwise(inner))
     pitch_hz = signs / 2 / ((len(blocks) - 2) * _BLOCK_MS / 1000)
-    return WORDS[round((pitch_hz - _LOWEST_HZ) / _STEP_HZ)]
+    nearest = round((pitch_hz - _LOWEST_HZ) / _STEP_HZ)
+    return WORDS[min(max(nearest, 0), len(WORDS) - 1)]
 
 
 class FaultySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -68,6 +68,7 @@ class BetaSecretRoutes:
             summary=f"Make a secret for {kind} sessions, in the form of the beta dialect.",
             handle=partial(self._create, kind),
             body=(Content(JSON, _Request),),
+            needs_body=False,
             answers=(Content(JSON, answer),),
             refusals=(400, 413),
             is_work=False,

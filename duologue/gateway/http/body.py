@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
-from aiohttp import BodyPartReader, web
+from aiohttp import (
+    BadContentDispositionHeader,
+    BadContentDispositionParam,
+    BodyPartReader,
+    web,
+)
 from aiohttp.http import HttpProcessingError
 
 from duologue.core.errors import LimitExceeded, ProtocolError
@@ -27,6 +32,8 @@ _MALFORMED = (
     *(ValueError, AssertionError, LookupError, RuntimeError),
     HttpProcessingError,
     web.RequestPayloadError,
+    # Warnings; where they are no errors, the part has no name.
+    *(BadContentDispositionHeader, BadContentDispositionParam),
 )
 """What aiohttp's reader raises for a form that is none."""
 

@@ -94,6 +94,7 @@ class ClientSecretRoutes:
                 summary="Make a secret that opens Realtime calls until it expires.",
                 handle=self.create,
                 body=(Content(JSON, _Request),),
+                needs_body=False,
                 answers=(Content(JSON, ClientSecretPage),),
                 refusals=(400, 413),
                 is_work=False,

@@ -27,11 +27,13 @@ class Content:
         media: Its content type.
         type: The message class for JSON and for the fields of a form; ``None``: bytes or text.
         examples: Bodies that work, for the document.
+        files: Names of a form's parts that are files, and have to be there.
     """
 
     media: str
     type: Any = None
     examples: Sequence[object] = ()
+    files: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,10 @@ class Route:
         operation: Its name in the document, unique.
         summary: One line for people.
         body: What it takes; several kinds of content are alternatives. Empty: nothing.
-        answers: What a 200 may hold.
-        refusals: Statuses other than 200 that it gives, besides 401, 403, 404 for its key and URL.
+        needs_body: Without one the request is refused.
+        status: When it is done.
+        answers: What a done one may hold.
+        refusals: Statuses of its errors, besides those of keys and of admission.
         is_work: It needs models: it is refused before they are loaded, counts against the limit,
             ends with its client and has a time limit. Otherwise it is somebody's own business.
         needs_key: An API key is needed, where the server has any.
@@ -66,6 +70,8 @@ class Route:
     summary: str
     handle: Handler
     body: Sequence[Content] = ()
+    needs_body: bool = True
+    status: int = 200
     answers: Sequence[Content] = ()
     parameters: Sequence[Parameter] = ()
     refusals: Sequence[int] = ()

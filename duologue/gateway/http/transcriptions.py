@@ -150,7 +150,7 @@ class TranscriptionRoutes:
             operation=operation,
             summary=summary,
             handle=self.transcribe if name == "transcriptions" else self.translate,
-            body=(Content(FORM, TranscriptionForm),),
+            body=(Content(FORM, TranscriptionForm, files=("file",)),),
             answers=(
                 Content(JSON, TranscriptionAnswer | DetailedTranscription),
                 *(Content(media) for media in (TEXT, SRT, VTT)),

@@ -1,0 +1,204 @@
+"""Mutated bodies on every plain HTTP route: ``python -m tests.faults.http_fuzz --requests 20000``.
+
+A real gateway with scripted models. No body may lead to a 500 or to a crash, each refusal has a
+stable code, and at the end the server does its work and has nothing left over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from duologue.codecs.containers.wav import wav_header
+from duologue.gateway.http.settings import HttpSettings
+from duologue.protocol.errors import MAX_MESSAGE_CHARS, ErrorCode
+from tests.fakes.chat_gateway import (
+    CLOCK,
+    PLACE,
+    WEATHER,
+    ChatGateway,
+    chat_gateway,
+    chat_settings,
+    question,
+)
+from tests.faults.gateway_line import until
+from tests.faults.mutator import Mutator
+from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+
+HTTP = HttpSettings(max_output_tokens=64, max_body_bytes=1 << 20)
+BOUNDARY = "b0undary"
+AT_A_TIME = 8
+
+_PCM = beeps("hello again")
+_WAV = wav_header(BEEP_RATE_HZ, len(_PCM)) + _PCM
+_RECORDING = {
+    "type": "input_audio",
+    "input_audio": {"data": base64.b64encode(_WAV).decode(), "format": "wav"},
+}
+_CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": PLACE}}
+_FORM = {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}
+_SESSION = {"type": "realtime", "instructions": "Be kind.", "audio": {"output": {"voice": "one"}}}
+
+BODIES: Mapping[str, Sequence[dict[str, Any]]] = {
+    "/v1/chat/completions": (
+        question("hello", model="duologue", temperature=0.5, top_p=0.9, seed=7, stop=["x"]),
+        question("hello", stream=True, stream_options={"include_usage": True}, max_tokens=9),
+        question("weather", model="caller", tools=[WEATHER, CLOCK], tool_choice="required"),
+        question("hello", modalities=["text", "audio"], audio={"voice": "alloy", "format": "mp3"}),
+        question("hello", modalities=["audio"], stream=True, audio={"voice": {"id": "two"}}),
+        question("hello", response_format=_FORM),
+        {"messages": [{"role": "user", "content": [_RECORDING, {"type": "text", "text": "Hi"}]}]},
+        {
+            "model": "caller",
+            "messages": [
+                {"role": "developer", "content": [{"type": "text", "text": "Be kind."}]},
+                {"role": "user", "content": "weather"},
+                {"role": "assistant", "content": None, "tool_calls": [_CALL]},
+                {"role": "tool", "tool_call_id": "c1", "content": "sunny"},
+                {"role": "assistant", "audio": {"id": "audio_1"}},
+            ],
+            "tools": [WEATHER],
+            "tool_choice": {"type": "function", "function": {"name": "weather"}},
+        },
+    ),
+    "/v1/audio/speech": (
+        {"model": "tts-1", "input": "Hello there.", "voice": "alloy", "speed": 1.5},
+        {"input": "Hello.", "voice": {"id": "two"}, "response_format": "wav", "stream": False},
+        {"input": "Hello.", "response_format": "pcm", "stream_format": "sse"},
+    ),
+    "/v1/realtime/client_secrets": (
+        {"expires_after": {"anchor": "created_at", "seconds": 60}, "session": _SESSION},
+        {"session": {"type": "transcription", "audio": {"input": {"turn_detection": None}}}},
+    ),
+    "/v1/realtime/sessions": ({"model": "duologue", "voice": "alloy", "temperature": 0.7},),
+    "/v1/realtime/transcription_sessions": ({"input_audio_format": "pcm16"},),
+    "/v1/telephony/twilio/voice": ({"CallSid": "CA1", "From": "+15550100", "To": "+15550101"},),
+}
+"""Good bodies in JSON; the last route reads anything."""
+
+FORMS: Mapping[str, Sequence[Mapping[str, str]]] = {
+    "/v1/audio/transcriptions": (
+        {"model": "whisper-1", "response_format": "verbose_json", "temperature": "0.2"},
+        {"stream": "true", "language": "en", "timestamp_granularities[]": "word"},
+    ),
+    "/v1/audio/translations": ({"model": "whisper-1"},),
+}
+"""Good fields of forms; each has a recording in ``file`` besides."""
+
+
+class Fuzz:
+    """Spoils bodies, and judges the answers."""
+
+    def __init__(self, server: ChatGateway, seed: int) -> None:
+        self._server = server
+        self._random = random.Random(seed)
+        self._json = {path: Mutator(list(bodies), seed) for path, bodies in BODIES.items()}
+        self.found: Counter[str] = Counter()
+
+    async def run(self, requests: int) -> None:
+        """Send so many to each route that the server has."""
+        async with self._server.http.get("/openapi.json") as answer:
+            paths = (await answer.json())["paths"]
+        routes = {path: each["post"] for path, each in paths.items() if "post" in each}
+        forgotten = [path for path in routes if not _known(path)]
+        assert forgotten == [], f"no good bodies are known for {forgotten}"
+        with capture_logs() as logs:
+            for path in routes:
+                left = requests
+                while left > 0:
+                    batch = [self._body(path) for _ in range(min(left, AT_A_TIME))]
+                    left -= len(batch)
+                    async with asyncio.TaskGroup() as group:
+                        for kind, body in batch:
+                            group.create_task(self._try(path, kind, body))
+                    bad = [entry for entry in logs if entry["log_level"] in ("error", "critical")]
+                    assert bad == [], (path, batch, bad)
+                    logs.clear()
+        await until(lambda: self._server.work == 0)
+        assert (await self._server.ask("hello"))[0] == 200
+
+    def _body(self, path: str) -> tuple[str, bytes]:
+        if path in self._json:
+            kinds = ("application/json",) * 9 + ("text/plain", "multipart/form-data")
+            return self._random.choice(kinds), self._json[path].message()
+        body = bytearray(_form(self._random.choice(FORMS[path])))
+        for _ in range(self._random.choice((0, 1, 2, 9))):
+            body[self._random.randrange(len(body))] = self._random.randrange(256)
+        if self._random.random() < 0.3:
+            del body[self._random.randrange(len(body)) :]
+        return f"multipart/form-data; boundary={BOUNDARY}", bytes(body)
+
+    async def _try(self, path: str, kind: str, body: bytes) -> None:
+        headers = {"Content-Type": kind}
+        try:
+            async with self._server.http.post(path, data=body, headers=headers) as answer:
+                told = await answer.read()
+                self.found[f"{path}: {_judge(answer.status, told)}"] += 1
+        except BaseException as exc:
+            exc.add_note(f"{path} {kind}: {body[:500]!r}")
+            raise
+
+
+def _judge(status: int, told: bytes) -> str:
+    """Check an answer; returns the code of its refusal, or "taken"."""
+    if status < 300:
+        return "taken"
+    assert 400 <= status < 500 or status == 503, (status, told)
+    error = json.loads(told)["error"]
+    assert error["code"] in set(ErrorCode), error
+    assert 0 < len(error["message"]) <= MAX_MESSAGE_CHARS, error
+    return str(error["code"])
+
+
+def _known(path: str) -> bool:
+    return path in BODIES or path in FORMS
+
+
+def _form(fields: Mapping[str, str]) -> bytes:
+    head = f"--{BOUNDARY}\r\nContent-Disposition: form-data; name="
+    parts = [f'{head}"{name}"\r\n\r\n{value}\r\n'.encode() for name, value in fields.items()]
+    file = f'{head}"file"; filename="a.wav"\r\nContent-Type: audio/wav\r\n\r\n'.encode()
+    return b"".join((*parts, file, _WAV, f"\r\n--{BOUNDARY}--\r\n".encode()))
+
+
+async def fuzz(folder: Path, requests: int, seed: int) -> Counter[str]:
+    """Send so many bodies to each route; returns how often each code refused one.
+
+    Args:
+        folder: An empty one that is on the search path of this process.
+    """
+    async with chat_gateway(chat_settings(folder, HTTP)) as server:
+        attack = Fuzz(server, seed)
+        await attack.run(requests)
+        return attack.found
+
+
+def main() -> None:
+    """Fuzz all routes, and print how often each code came."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=4_000, help="to each route")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    started = perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        sys.path.insert(0, folder)
+        found = asyncio.run(fuzz(Path(folder), options.requests, options.seed))
+    sys.stdout.write(f"{found.total()} requests in {perf_counter() - started:.0f} s\n")
+    for code, times in sorted(found.items()):
+        sys.stdout.write(f"  {times:>7} {code}\n")
+
+
+if __name__ == "__main__":
+    main()
