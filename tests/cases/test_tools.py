@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from duologue.duplex_plugins.contract import EndResponse, ResponseRequested
-from duologue.engines.payloads import TextDelta, TokenUsage, ToolCallDelta
+from duologue.duplex_plugins.scripted import create
+from duologue.engines.payloads import (
+    AudioChunk,
+    SpeakText,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
 from duologue.protocol.commands import (
     CancelResponse,
     CommitAudio,
@@ -42,7 +49,9 @@ from duologue.protocol.response_events import (
 from duologue.protocol.session_config import FunctionChoice, FunctionTool
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.settings import SessionSettings
-from tests.cases.talk import BY_HAND, DETECTING, READS, Talk, pcm, speech
+from tests.cases.talk import BY_HAND, DETECTING, RATE_HZ, READS, Talk, pcm, speech
+from tests.fakes.call import FakeCall
+from tests.fakes.engine import FakeEngine
 from tests.fakes.plugin import STAGE
 
 LOOK = FunctionTool(name="look", parameters={"type": "object"})
@@ -403,3 +412,21 @@ def test_a_written_answer_is_text_to_its_end_and_costs_are_in_the_shape_of_ga() 
     assert len(talk.client.of(RateLimitsUpdated)) == 1
     assert len(talk.engine.of(STAGE)) == 1
     talk.close()
+
+
+def test_a_script_calls_functions_so_that_clients_can_be_tested_without_a_model() -> None:
+    weather = {"name": "get_weather", "arguments": '{"city":"Paris"}'}
+    turns = [{"line": "One moment.", "calls": [weather]}, {"line": "It is {outputs}."}]
+    call_ = FakeCall(create({"turns": turns}), FakeEngine(pipelines=("scripted",)))
+    tools = (FunctionTool(name="get_weather"),)
+    call_.send(UpdateSession(session=SessionPatch(tools=tools)), CreateResponse())
+    call_.engine.output(call_.engine.of("scripted")[-1].request.id, AudioChunk(pcm(300), RATE_HZ))
+    call_.engine.complete(call_.engine.of("scripted")[-1].request.id)
+    call_.clock.advance(5)
+    said, asked = call_.client.last(ResponseDone).response.output
+    assert isinstance(said, MessageItem)
+    assert isinstance(asked, FunctionCallItem)
+    assert (asked.name, asked.arguments) == ("get_weather", '{"city":"Paris"}')
+    call_.send(output(asked.call_id, "sunny"), CreateResponse())
+    (line,) = call_.engine.of("scripted")[-1].inputs
+    assert line == SpeakText("It is sunny.", 12)

@@ -30,6 +30,8 @@ class AnswerReader:
         # Where the answer is to be JSON, an object in it is no call.
         reads_calls = not request.schema
         self._text = ToolTextReader(request.tools) if reads_calls else None
+        self._open: dict[int, tuple[str, int]] = {}
+        self._calls = 0
         self._usage: TokenUsage | None = None
         self._cut = False
 
@@ -41,7 +43,8 @@ class AnswerReader:
                 yield TextDelta(chunk.text)
             else:
                 yield from self._text.feed(chunk.text)
-        yield from chunk.calls()
+        for piece in chunk.calls():
+            yield self._numbered(piece)
         self._cut = self._cut or chunk.cut
         self._usage = chunk.token_usage() or self._usage
 
@@ -53,3 +56,11 @@ class AnswerReader:
             yield msgspec.structs.replace(self._usage, cut=self._cut)
         elif self._cut:
             yield TokenUsage(0, 0, cut=True)
+
+    def _numbered(self, piece: ToolCallDelta) -> ToolCallDelta:
+        """Some servers give every call the same index: another id is another call all the same."""
+        call = self._open.get(piece.index)
+        if call is None or piece.call_id not in ("", call[0]):
+            call = self._open[piece.index] = piece.call_id, self._calls
+            self._calls += 1
+        return msgspec.structs.replace(piece, index=call[1])

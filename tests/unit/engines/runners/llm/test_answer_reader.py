@@ -70,3 +70,14 @@ def test_what_was_written_is_kept_as_it_was() -> None:
     reader = AnswerReader(ChatRequest((ChatMessage("user", "Hi"),), max_tokens=9, tools=TOOLS))
     list(reader.feed(chunk_from(delta(content=CALL))))
     assert reader.written == [CALL]
+
+
+def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
+    pieces = [
+        {"index": 0, "id": name, "function": {"name": "look", "arguments": "{}"}}
+        for name in ("c1", "c2")
+    ]
+    assert read(*(delta(tool_calls=[piece]) for piece in pieces)) == [
+        ToolCallDelta(0, "c1", "look", "{}"),
+        ToolCallDelta(1, "c2", "look", "{}"),
+    ]
