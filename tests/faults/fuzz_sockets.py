@@ -10,13 +10,13 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from structlog.testing import capture_logs
 
-from duologue.protocol.dialects import Family
+from duologue.protocol.dialects import Encoding, Family
 from duologue.protocol.errors import ErrorCode
 from tests.conformance.talking_gateway import (
     API_KEY,
-    TalkingGateway,
     talking_gateway,
     talking_settings,
 )
@@ -32,19 +32,41 @@ from tests.unit.gateway.raw_websocket import (
 )
 
 PROBE_EVERY = 100
-HEADERS: dict[Family, dict[str, str]] = {
-    "realtime": {},
-    "beta": {"OpenAI-Beta": "realtime=v1"},
+PATHS: dict[Family, str] = {
+    "realtime": "/v1/realtime?model=m",
+    "beta": "/v1/realtime?model=m",
+    "duplex": "/v1/duplex?model=m&autostart=0",
 }
+PROTOCOLS: dict[Encoding, str] = {"json": "realtime", "msgpack": "realtime.msgpack"}
 ANSWER = "Well, you said hello."
 
 
 class Caller:
     """One connection, and what it expects to live through."""
 
-    def __init__(self, peer: RawWebSocket) -> None:
+    def __init__(self, peer: RawWebSocket, family: Family, encoding: Encoding) -> None:
         self.peer = peer
+        self._family = family
+        self._encoding = encoding
         self._probes = 0
+
+    async def open(self) -> None:
+        """Connect."""
+        bearer = {"Authorization": f"Bearer {API_KEY}"}
+        if self._family == "beta":
+            bearer["OpenAI-Beta"] = "realtime=v1"
+        offered = PROTOCOLS[self._encoding]
+        await self.peer.upgrade(PATHS[self._family], Sec_WebSocket_Protocol=offered, **bearer)
+        if self._family == "duplex":
+            self.send({"type": "session.update", "session": {"model": "m"}})
+        assert (await self._event())["type"] == "session.created"
+
+    def send(self, event: dict[str, Any]) -> None:
+        """Send an event."""
+        if self._encoding == "json":
+            self.peer.send(TEXT, json.dumps(event).encode())
+        else:
+            self.peer.send(BINARY, msgspec.msgpack.encode(event))
 
     async def probe(self) -> bool:
         """Have a question answered, beside whatever else goes on; False: it only listens now.
@@ -67,14 +89,14 @@ class Caller:
             "max_output_tokens": "inf",
         }
         request = {"type": "response.create", "event_id": name, "response": response}
-        self.peer.send_event(request)
+        self.send(request)
         while True:
             event = await self._event()
             if event["type"] == "error" and event["error"]["event_id"] == name:
                 if event["error"]["code"] == ErrorCode.UNSUPPORTED:
                     return False
                 # Too many answers at once: those of before have to end first.
-                self.peer.send_event(request)
+                self.send(request)
             if event["type"] != "response.done":
                 continue
             done = event["response"]
@@ -86,31 +108,38 @@ class Caller:
     async def _event(self) -> dict[str, Any]:
         while True:
             frame = await self.peer.frame()
-            if frame.opcode == TEXT:
-                event: dict[str, Any] = json.loads(frame.payload)
+            if frame.opcode in (TEXT, BINARY):
+                assert (frame.opcode == TEXT) == (self._encoding == "json")
+                decode = json.loads if self._encoding == "json" else msgspec.msgpack.decode
+                event: dict[str, Any] = decode(frame.payload)
                 if event["type"] == "error":
                     assert event["error"]["code"] in set(ErrorCode), event
                 return event
             assert frame.opcode in (PING, 10), frame
 
 
-async def fuzz_sockets(folder: Path, family: Family, messages: int, seed: int) -> int:
+async def fuzz_sockets(folder: Path, key: tuple[Family, Encoding], messages: int, seed: int) -> int:
     """Send so many messages; returns how many connections it took.
 
     Args:
         folder: An empty one that is on the search path of this process.
     """
-    mutator = Mutator([*MESSAGES["realtime"], *MESSAGES[family]], seed)
+    family, encoding = key
+    mutator = Mutator([*MESSAGES["realtime"], *MESSAGES[family]], seed, encoding)
     dice = random.Random(seed)
     connections, left = 0, messages
     with capture_logs() as logs:
-        async with talking_gateway(talking_settings(folder)) as gateway, _caller(gateway) as other:
-            await _open(other, {})
+        async with (
+            talking_gateway(talking_settings(folder)) as gateway,
+            connected(gateway.port) as quiet,
+        ):
+            other = Caller(quiet, "realtime", "json")
+            await other.open()
             while left:
-                async with _caller(gateway) as peer:
-                    await _open(peer, HEADERS[family])
+                async with connected(gateway.port) as peer:
+                    caller = Caller(peer, family, encoding)
+                    await caller.open()
                     connections += 1
-                    caller = Caller(peer)
                     while left:
                         batch = min(left, PROBE_EVERY)
                         left -= batch
@@ -120,19 +149,9 @@ async def fuzz_sockets(folder: Path, family: Family, messages: int, seed: int) -
                         if not await caller.probe():
                             break
             # Somebody else's call has noticed nothing.
-            assert await Caller(other).probe()
+            assert await other.probe()
     assert [each for each in logs if each["log_level"] in ("error", "critical")] == []
     return connections
-
-
-def _caller(gateway: TalkingGateway) -> Any:
-    return connected(gateway.port)
-
-
-async def _open(peer: RawWebSocket, headers: dict[str, str]) -> None:
-    bearer = {"Authorization": f"Bearer {API_KEY}"}
-    await peer.upgrade("/v1/realtime?model=m", **bearer, **headers)
-    assert (await peer.event())["type"] == "session.created"
 
 
 def _send(peer: RawWebSocket, message: bytes, dice: random.Random) -> None:

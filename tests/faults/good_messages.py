@@ -185,8 +185,68 @@ _BETA: Sequence[dict[str, Any]] = (
     },
 )
 
+_DUPLEX: Sequence[dict[str, Any]] = (
+    {
+        "type": "session.update",
+        "event_id": "mine",
+        "session": {
+            "model": "m",
+            "modalities": ["text", "audio"],
+            "input_audio_format": "pcm16",
+            "output_audio_format": "pcm_f32le",
+            "sample_rate_hz": 16000,
+            "audio": {"input": {"sample_rate_hz": 16000}, "output": {"sample_rate_hz": 24000}},
+            "turn_detection": None,
+            "instructions": "Be kind.",
+            "voice": "alloy",
+            "temperature": 0.7,
+            "overlap_policy": "barge_in_on_speech",
+            "playback_commit_policy": "ack_only",
+            "idle_timeout_s": 600,
+            "extra_body": {"auto_response": False},
+        },
+    },
+    {"type": "session.update", "session": {"overlap_policy": "listen_only"}},
+    {
+        "type": "input_audio_buffer.append",
+        "audio": _AUDIO,
+        "format": "pcm16",
+        "sample_rate_hz": 24000,
+        "duration_ms": 10,
+        "audio_end_ms": 10,
+        "is_speech": True,
+    },
+    {"type": "input_audio_buffer.commit", "final": True, "response_create": True},
+    {"type": "input.commit", "create_response": False},
+    {"type": "session.event_ack", "server_event_seq": 1},
+    {
+        "type": "playback.ack",
+        "event_id": "mine",
+        "played_ms": 40.5,
+        "committed_ms": 20,
+        "response_id": RESPONSE,
+        "item_id": ITEM,
+        "truncate": False,
+    },
+    {"type": "audio.playback_ack", "played_ms": 10, "truncate": True},
+    {"type": "session.heartbeat", "event_id": "mine"},
+    {"type": "barge_in"},
+    {"type": "input.cancel"},
+    {"type": "input.text.append", "text": "hello"},
+    {"type": "turn.signal", "event": "user_started"},
+    {"type": "turn.signal", "event": "playback.ack", "payload": {"played_ms": 5}},
+    {"type": "turn.signal", "event": "session.update", "payload": {"session": {"voice": "alloy"}}},
+    {
+        "type": "session.resume",
+        "session_id": "sess_1",
+        "resume_token": "t",
+        "last_received_server_event_seq": 3,
+    },
+)
+
 MESSAGES: Mapping[str, Sequence[dict[str, Any]]] = {
     "realtime": (*_COMMON, *_GA),
     "beta": (*_COMMON, *_BETA),
+    "duplex": (*_COMMON, *_DUPLEX),
 }
-"""By family of dialects. Each family is also sent the other's, since clients mix them up."""
+"""By family of dialects. Each family is also sent the others', since clients mix them up."""

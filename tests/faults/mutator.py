@@ -6,11 +6,17 @@ know what is right.
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
+
+import msgspec
+
+from duologue.protocol.dialects import Encoding
 
 Path = list[tuple[Any, Any]]
 """From the outermost container down: each container, and the key or index in it."""
@@ -38,10 +44,14 @@ class Mutator:
 
     Args:
         corpus: Good ones.
+        encoding: How they are written.
     """
 
-    def __init__(self, corpus: Sequence[dict[str, Any]], seed: int) -> None:
+    def __init__(
+        self, corpus: Sequence[dict[str, Any]], seed: int, encoding: Encoding = "json"
+    ) -> None:
         self._corpus = corpus
+        self._write = _in_json if encoding == "json" else _in_msgpack
         self._random = random.Random(seed)
         self._structural: tuple[Callable[[Any], Any], ...] = (
             *(self._replace, self._replace, self._drop, self._drop, self._misspell),
@@ -51,6 +61,11 @@ class Mutator:
             *(self._truncate, self._flip, self._insert, self._double_key, self._nest),
             *(self._cut_out, self._join),
         )
+        if encoding == "msgpack":
+            self._textual = (
+                *(self._truncate, self._flip, self._flip, self._insert, self._nest_lists),
+                *(self._cut_out, self._join),
+            )
 
     def message(self) -> bytes:
         """Return the next one; one in ten is good."""
@@ -59,7 +74,7 @@ class Mutator:
         if 0.1 <= kind < 0.7:
             for _ in range(self._random.choice((1, 1, 1, 2, 3))):
                 value = self._random.choice(self._structural)(value)
-        message = _written(value)
+        message = self._write(value)
         if kind >= 0.6:
             message = self._random.choice(self._textual)(message)
         return message
@@ -195,6 +210,12 @@ class Mutator:
         ends = [end for end in (message.find(b",", at), message.find(b"}", at)) if end >= 0]
         return message[:at] + nest + message[min(ends, default=len(message)) :]
 
+    def _nest_lists(self, message: bytes) -> bytes:
+        """Put a deep nest somewhere."""
+        nest = self._random.choice((b"\x91", b"\x81\xa1a")) * self._random.choice(DEPTHS)
+        at = self._at(message)
+        return message[:at] + nest + b"\x01" + message[at:]
+
     def _cut_out(self, message: bytes) -> bytes:
         first, last = sorted((self._at(message), self._at(message)))
         return message[:first] + message[last:]
@@ -203,6 +224,32 @@ class Mutator:
         return message + self._random.choice((b"", b" ", b"\n", b",")) + message
 
 
-def _written(value: Any) -> bytes:
+def _in_json(value: Any) -> bytes:
     # Lone surrogates become escapes, huge numbers stand as digits.
     return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _in_msgpack(value: Any) -> bytes:
+    return msgspec.msgpack.encode(_as_binary(value))
+
+
+def _as_binary(value: Any, key: object = None) -> Any:
+    """What MessagePack has no form for takes the nearest one; audio is bytes."""
+    match value:
+        case dict():
+            return {_as_binary(name): _as_binary(inner, name) for name, inner in value.items()}
+        case list():
+            return [_as_binary(inner) for inner in value]
+        case str() if key in ("audio", "delta") and len(value) % 4 == 0:
+            try:
+                return base64.b64decode(value, validate=True)
+            except ValueError:
+                return value.encode(errors="replace").decode()
+        case str():
+            return value.encode(errors="replace").decode()
+        case bool() | None:
+            return value
+        case int() if not -(2**63) <= value < 2**64:
+            return math.inf if value > 0 else math.nan
+        case _:
+            return value

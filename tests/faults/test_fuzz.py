@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.errors import ErrorCode
-from tests.faults.fuzz import SCHEMAS, Family, fuzz
+from tests.faults.fuzz import DialectKey, fuzz
 from tests.faults.fuzz_sockets import fuzz_sockets
 from tests.faults.good_messages import MESSAGES
 from tests.faults.mutator import Mutator
@@ -18,11 +19,11 @@ COUNT = 1_200
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(("seed", "family"), list(enumerate(SCHEMAS, 1)))
+@pytest.mark.parametrize(("seed", "key"), list(enumerate(DIALECTS, 1)))
 async def test_no_message_harms_a_session_and_each_refusal_has_its_code(
-    family: Family, seed: int
+    key: DialectKey, seed: int
 ) -> None:
-    found = await fuzz(family, COUNT, seed)
+    found = await fuzz(key, COUNT, seed)
     assert found.total() == COUNT
     assert set(found) - {"taken"} <= set(ErrorCode)
     # The mutator is neither so mild nor so wild that only one thing is tested.
@@ -31,12 +32,12 @@ async def test_no_message_harms_a_session_and_each_refusal_has_its_code(
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("family", list(SCHEMAS))
+@pytest.mark.parametrize("key", list(DIALECTS))
 async def test_no_message_harms_a_connection_or_the_one_beside_it(
-    family: Family, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    key: DialectKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    assert await fuzz_sockets(tmp_path, family, SOCKET_COUNT, 5) < SOCKET_COUNT / 10
+    assert await fuzz_sockets(tmp_path, key, SOCKET_COUNT, 5) < SOCKET_COUNT / 10
 
 
 def test_the_same_seed_spoils_messages_in_the_same_way() -> None:
