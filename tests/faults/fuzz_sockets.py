@@ -24,6 +24,7 @@ from tests.faults.good_messages import MESSAGES
 from tests.faults.mutator import Mutator
 from tests.unit.gateway.raw_websocket import (
     BINARY,
+    CLOSE,
     CONTINUATION,
     PING,
     TEXT,
@@ -51,15 +52,28 @@ class Caller:
         self._probes = 0
 
     async def open(self) -> None:
-        """Connect."""
+        """Connect, and be greeted."""
+        await self.connect()
+        if self._family == "duplex":
+            assert await self.describe()
+        else:
+            assert (await self._event())["type"] == "session.created"
+
+    async def connect(self) -> None:
+        """Connect, and say nothing."""
         bearer = {"Authorization": f"Bearer {API_KEY}"}
         if self._family == "beta":
             bearer["OpenAI-Beta"] = "realtime=v1"
         offered = PROTOCOLS[self._encoding]
         await self.peer.upgrade(PATHS[self._family], Sec_WebSocket_Protocol=offered, **bearer)
-        if self._family == "duplex":
-            self.send({"type": "session.update", "session": {"model": "m"}})
-        assert (await self._event())["type"] == "session.created"
+
+    async def describe(self) -> bool:
+        """Open the session by its first message, or change it; False: the call is over."""
+        self.send({"type": "session.update", "session": {"voice": "one"}})
+        while (kind := (await self._event_or_end())["type"]) != "session.updated":
+            if kind == "goodbye":
+                return False
+        return True
 
     def send(self, event: dict[str, Any]) -> None:
         """Send an event."""
@@ -106,8 +120,15 @@ class Caller:
                 return True
 
     async def _event(self) -> dict[str, Any]:
+        event = await self._event_or_end()
+        assert event["type"] != "goodbye", event
+        return event
+
+    async def _event_or_end(self) -> dict[str, Any]:
         while True:
             frame = await self.peer.frame()
+            if frame.opcode == CLOSE:
+                return {"type": "goodbye", "code": frame.code}
             if frame.opcode in (TEXT, BINARY):
                 assert (frame.opcode == TEXT) == (self._encoding == "json")
                 decode = json.loads if self._encoding == "json" else msgspec.msgpack.decode
@@ -168,3 +189,26 @@ def _send(peer: RawWebSocket, message: bytes, dice: random.Random) -> None:
 
 def _text(words: str) -> dict[str, str]:
     return {"type": "input_text", "text": words}
+
+
+async def fuzz_first_messages(
+    folder: Path, key: tuple[Family, Encoding], connections: int, seed: int
+) -> int:
+    """Let so many connections begin with mutated messages; returns how many became calls.
+
+    For dialects in which the client's first message opens the session.
+    """
+    family, encoding = key
+    mutator = Mutator([*MESSAGES["realtime"], *MESSAGES[family] * 2], seed, encoding)
+    calls = 0
+    with capture_logs() as logs:
+        async with talking_gateway(talking_settings(folder)) as gateway:
+            for _ in range(connections):
+                async with connected(gateway.port) as peer:
+                    caller = Caller(peer, family, encoding)
+                    await caller.connect()
+                    for _ in range(3):
+                        peer.send(TEXT if encoding == "json" else BINARY, mutator.message())
+                    calls += await caller.describe()
+    assert [each for each in logs if each["log_level"] in ("error", "critical")] == []
+    return calls

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from duologue.protocol.dialects import DIALECTS
+from duologue.protocol.dialects import DIALECTS, Encoding
 from duologue.protocol.errors import ErrorCode
 from tests.faults.fuzz import DialectKey, fuzz
-from tests.faults.fuzz_sockets import fuzz_sockets
+from tests.faults.fuzz_sockets import fuzz_first_messages, fuzz_sockets
 from tests.faults.good_messages import MESSAGES
 from tests.faults.mutator import Mutator
 
 SOCKET_COUNT = 300
+FIRST_COUNT = 60
 COUNT = 1_200
 """Of each dialect; another seed for each, so that a dialect more brings other messages too."""
 
@@ -38,6 +39,16 @@ async def test_no_message_harms_a_connection_or_the_one_beside_it(
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     assert await fuzz_sockets(tmp_path, key, SOCKET_COUNT, 5) < SOCKET_COUNT / 10
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("encoding", ["json", "msgpack"])
+async def test_no_first_message_harms_the_server(
+    encoding: Encoding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    calls = await fuzz_first_messages(tmp_path, ("duplex", encoding), FIRST_COUNT, 3)
+    assert FIRST_COUNT / 2 < calls <= FIRST_COUNT
 
 
 def test_the_same_seed_spoils_messages_in_the_same_way() -> None:
