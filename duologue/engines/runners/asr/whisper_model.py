@@ -20,8 +20,12 @@ from duologue.engines.runners.asr.words import TimedWord, joined_words
 
 _MODEL_FILES = ("model.bin", "config.json", "tokenizer.json")
 
-_TOKENS_PER_S, _SPARE_TOKENS = 8, 14
-"""People say at most about 5 tokens a second; more is a loop the model has fallen into."""
+_TOKENS_PER_S, _FILE_TOKENS_PER_S, _SPARE_TOKENS = 6, 10, 7
+"""In a call people say at most about 5 tokens a second; more is a loop the model has fallen into.
+What is asked for with options may be speech that was made faster."""
+
+_MOST_TOKENS = 224
+"""Half of the model's positions; the other half is for a prompt."""
 
 _MOST_PROMPT_TOKENS = 200
 """The end of a client's prompt is nearer to what follows, and there is no room for more."""
@@ -109,7 +113,7 @@ def load_whisper(model: str, *, language: str, threads: int, compute_type: str) 
             beam_size=1 if draws else beam_size,
             sampling_topk=0 if draws else 1,
             sampling_temperature=asked.temperature if draws else 1.0,
-            max_length=len(prompt) + int(speech_s * _TOKENS_PER_S) + _SPARE_TOKENS,
+            max_length=_max_length(speech_s, len(prompt), for_file=options is not None),
             return_scores=True,
             return_no_speech_prob=True,
         )[0]
@@ -128,6 +132,16 @@ def load_whisper(model: str, *, language: str, threads: int, compute_type: str) 
         return Hypothesis(text, result.scores[0], result.no_speech_prob, words)
 
     return recognise
+
+
+def _max_length(speech_s: float, prompt_tokens: int, *, for_file: bool) -> int:
+    """Return the limit in the library's measure: it gives half of it to the text.
+
+    It must hold the prompt besides, or there is no answer at all.
+    """
+    tokens_per_s = _FILE_TOKENS_PER_S if for_file else _TOKENS_PER_S
+    tokens = min(int(speech_s * tokens_per_s) + _SPARE_TOKENS, _MOST_TOKENS)
+    return max(2 * tokens, tokens + prompt_tokens)
 
 
 class _Prompts:
