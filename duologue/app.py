@@ -18,6 +18,9 @@ from aiohttp import web
 
 from duologue.artifacts.references import resolve_references
 from duologue.artifacts.store import Store
+
+# Loading the codec takes a tenth of a second: not in the middle of a call.
+from duologue.codecs import opus_stream as opus_stream
 from duologue.codecs.containers import AudioFileDecoder, ReadLimits
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError

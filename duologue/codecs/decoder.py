@@ -13,9 +13,11 @@ from duologue.codecs.resample import StreamResampler
 from duologue.protocol.audio_formats import (
     AudioFormat,
     FloatPcmFormat,
+    OpusFormat,
     PcmaFormat,
     PcmuFormat,
     format_rate_hz,
+    format_sample_bytes,
 )
 
 
@@ -35,9 +37,22 @@ class InputDecoder:
         self._floats = FloatReader() if isinstance(audio_format, FloatPcmFormat) else None
         self._expand = self._expansion(audio_format)
         self._resampler = StreamResampler(format_rate_hz(audio_format), to_hz)
+        self._sample_bytes = format_sample_bytes(audio_format)
+        self._rate_hz = format_rate_hz(audio_format)
+        self._wire_bytes = 0
+
+    @property
+    def wire_samples(self) -> int:
+        """All that came in, in whole samples as they were on the wire."""
+        return self._wire_bytes // self._sample_bytes
+
+    def seconds(self, wire: bytes) -> float:
+        """Return how long some audio lasts."""
+        return len(wire) / self._sample_bytes / self._rate_hz
 
     def decode(self, wire: bytes) -> bytes:
         """Return the PCM that is complete now; half a sample waits for its other half."""
+        self._wire_bytes += len(wire)
         return self._resampler.process(wire if self._expand is None else self._expand(wire))
 
     def drop_dangling(self) -> int:
@@ -67,3 +82,12 @@ _EXPAND: dict[type, Callable[[bytes], bytes]] = {
     PcmuFormat: decode_ulaw,
     PcmaFormat: decode_alaw,
 }
+
+
+def input_decoder(audio_format: AudioFormat, to_hz: int) -> InputDecoder:
+    """Return a decoder for a format."""
+    if isinstance(audio_format, OpusFormat):
+        from duologue.codecs.opus_stream import OpusInput
+
+        return OpusInput(audio_format, to_hz)
+    return InputDecoder(audio_format, to_hz)

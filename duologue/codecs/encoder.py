@@ -13,6 +13,7 @@ from duologue.codecs.resample import StreamResampler
 from duologue.protocol.audio_formats import (
     AudioFormat,
     FloatPcmFormat,
+    OpusFormat,
     PcmaFormat,
     PcmuFormat,
     format_rate_hz,
@@ -50,3 +51,12 @@ class OutputEncoder:
         """
         pcm = self._resampler.flush()
         return pcm if self._compress is None else self._compress(pcm)
+
+
+def output_encoder(from_hz: int, audio_format: AudioFormat) -> OutputEncoder:
+    """Return an encoder for a format."""
+    if isinstance(audio_format, OpusFormat):
+        from duologue.codecs.opus_stream import OpusOutput
+
+        return OpusOutput(from_hz, audio_format)
+    return OutputEncoder(from_hz, audio_format)

@@ -16,12 +16,11 @@ from av import AudioFrame, CodecContext, Packet
 from av.audio.codeccontext import AudioCodecContext
 from av.error import FFmpegError
 
+from duologue.codecs.opus_packets import CLOCK_HZ as CLOCK_HZ
+from duologue.codecs.opus_packets import packet_samples as packet_samples
 from duologue.codecs.resample import StreamResampler
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.errors import CodecError
-
-CLOCK_HZ = 48_000
-"""Opus counts time, pre-skip too, in samples of this rate, whatever the audio's own rate is."""
 
 MAX_PACKET_BYTES = 120 * 510_000 // 8 // 1000
 """120 ms at the highest bit rate: no Opus packet is longer."""
@@ -192,22 +191,6 @@ class OpusDecoder:
             self._skip_bytes -= skipped
             return pcm[skipped:]
         return pcm
-
-
-def packet_samples(packet: bytes) -> int:
-    """Return how long a packet lasts, in samples of 48 kHz; 0 for one that is malformed."""
-    if not packet:
-        return 0
-    config, code = packet[0] >> 3, packet[0] & 3
-    if config < 12:
-        frame = (480, 960, 1920, 2880)[config & 3]
-    elif config < 16:
-        frame = (480, 960)[config & 1]
-    else:
-        frame = (120, 240, 480, 960)[config & 3]
-    if code < 3:
-        return frame * (1 if code == 0 else 2)
-    return frame * (packet[1] & 63) if len(packet) > 1 else 0
 
 
 def _without_content(packet: bytes) -> bytes:

@@ -11,6 +11,8 @@ import msgspec
 
 PcmRate: TypeAlias = Literal[8000, 16000, 22050, 24000, 48000]
 PCM_RATES_HZ: tuple[PcmRate, ...] = get_args(PcmRate)
+OpusRate: TypeAlias = Literal[24000, 48000]
+OPUS_RATES_HZ: tuple[OpusRate, ...] = get_args(OpusRate)
 G711_RATE_HZ: Literal[8000] = 8000
 
 
@@ -35,7 +37,19 @@ class FloatPcmFormat(msgspec.Struct, frozen=True, kw_only=True, tag="audio/pcm_f
     rate: PcmRate = 24000
 
 
-AudioFormat: TypeAlias = PcmFormat | PcmuFormat | PcmaFormat | FloatPcmFormat
+class OpusFormat(msgspec.Struct, frozen=True, kw_only=True, tag="audio/opus"):
+    """Opus, mono: whole packets, each after its length in two bytes, big-endian.
+
+    A message holds any number of packets, 2 s at most. The server sends packets of 40 ms at about
+    20 kbit/s; of each answer, the first 312 samples of 48 kHz are the encoder's look-ahead, which
+    a decoder drops (pre-skip). Packets of clients may be of any duration.
+    """
+
+    rate: OpusRate = 24000
+    """Of the audio before it was encoded, and the rate in which ``start_sample`` counts."""
+
+
+AudioFormat: TypeAlias = PcmFormat | PcmuFormat | PcmaFormat | FloatPcmFormat | OpusFormat
 
 
 def format_rate_hz(audio_format: AudioFormat) -> int:
@@ -44,7 +58,7 @@ def format_rate_hz(audio_format: AudioFormat) -> int:
 
 
 def format_sample_bytes(audio_format: AudioFormat) -> int:
-    """Bytes of one sample on the wire."""
+    """Bytes of one sample on the wire; of Opus, which has none, 1."""
     return _SAMPLE_BYTES.get(type(audio_format), 1)
 
 
@@ -62,7 +76,9 @@ class FormatPatch(
     """A change of an audio format. What is absent stays, where the type stays too."""
 
     type: (
-        Literal["audio/pcm", "audio/pcmu", "audio/pcma", "audio/pcm_f32le"] | msgspec.UnsetType
+        Literal["audio/pcm", "audio/pcmu", "audio/pcma", "audio/pcm_f32le", "audio/opus"]
+        | msgspec.UnsetType
     ) = msgspec.UNSET
     rate: int | msgspec.UnsetType | None = msgspec.UNSET
-    """For PCM 8000, 16000, 22050, 24000 or 48000; for G.711 absent or 8000."""
+    """For PCM 8000, 16000, 22050, 24000 or 48000; for G.711 absent or 8000; for Opus 24000 or
+    48000."""

@@ -15,13 +15,14 @@ from msgspec import UNSET
 
 from duologue.protocol.audio_formats import (
     G711_RATE_HZ,
+    OPUS_RATES_HZ,
     PCM_RATES_HZ,
     AudioFormat,
     FloatPcmFormat,
     FormatPatch,
+    OpusFormat,
     PcmaFormat,
     PcmFormat,
-    PcmRate,
     PcmuFormat,
 )
 from duologue.protocol.errors import over_limit, refused, shown
@@ -165,18 +166,24 @@ def merge_format(current: AudioFormat, patch: FormatPatch, param: str) -> AudioF
 
     A rate that is not named stays where the type stays; a new format starts at its default.
     """
-    kind = type(current) if patch.type is UNSET else _FORMATS[patch.type]
+    kind: type[Any] = type(current) if patch.type is UNSET else _FORMATS[patch.type]
     rate = None if patch.rate is UNSET else patch.rate
     if kind in (PcmuFormat, PcmaFormat):
         if rate is not None and rate != G711_RATE_HZ:
             raise refused(f"{param}.rate is {rate}, G.711 has {G711_RATE_HZ} only", f"{param}.rate")
-        return kind()
+        return _made(kind)
     if rate is None:
-        return current if type(current) is kind else kind()
-    return kind(rate=_one_of(rate, PCM_RATES_HZ, param))
+        return current if type(current) is kind else _made(kind)
+    allowed = OPUS_RATES_HZ if kind is OpusFormat else PCM_RATES_HZ
+    return _made(kind, rate=_one_of(rate, allowed, param))
 
 
-def _one_of(rate: int, allowed: Sequence[PcmRate], param: str) -> PcmRate:
+def _made(kind: type[Any], **rate: int) -> AudioFormat:
+    made: AudioFormat = kind(**rate)
+    return made
+
+
+def _one_of(rate: int, allowed: Sequence[int], param: str) -> int:
     for known in allowed:
         if rate == known:
             return known
@@ -186,5 +193,5 @@ def _one_of(rate: int, allowed: Sequence[PcmRate], param: str) -> PcmRate:
 
 _FORMATS: dict[str, type[Any]] = {
     str(kind.__struct_config__.tag): kind
-    for kind in (PcmFormat, PcmuFormat, PcmaFormat, FloatPcmFormat)
+    for kind in (PcmFormat, PcmuFormat, PcmaFormat, FloatPcmFormat, OpusFormat)
 }

@@ -41,5 +41,12 @@ MAX_METADATA_VALUE_CHARS = 512
 MIN_COMMIT_MS = 100
 """Less audio than this is no utterance: the commit is refused and the audio stays buffered."""
 
+MAX_OPUS_APPEND_MS = 2_000
+"""Opus of one append: it is decoded at once."""
+
+MAX_OPUS_APPEND_BYTES = 48_000
+"""The same in bytes."""
+
 MAX_INPUT_GAP_MS = 10_000
-"""Audio that may be missing before an append with ``start_sample``; it is heard as silence."""
+"""Audio that may be missing before an append with ``start_sample``; it is heard as silence, in Opus
+not at all."""

@@ -199,7 +199,7 @@ class DuplexSide(PlainSide):
         """Leave out of long audio what is known, and put silence for what is missing."""
         placed = self._place(command, wire)
         audio = command.audio if placed is None else placed.audio
-        self._audio.check_room(len(audio))
+        self._audio.check_room(audio)
         if placed is not None:
             self._position.took(placed)
         return AppendAudio(audio=audio, event_id=command.event_id)

@@ -7,10 +7,17 @@ know who listens to the audio.
 
 from __future__ import annotations
 
-from duologue.codecs.decoder import InputDecoder
+from duologue.codecs.decoder import input_decoder
 from duologue.core.audio import SAMPLE_BYTES, AudioFrame, ms_to_samples, samples_to_ms
-from duologue.core.errors import LimitExceeded
-from duologue.protocol.audio_formats import AudioFormat, format_rate_hz, format_sample_bytes
+from duologue.core.errors import CodecError, LimitExceeded
+from duologue.protocol.audio_formats import (
+    AudioFormat,
+    OpusFormat,
+    format_rate_hz,
+    format_sample_bytes,
+)
+from duologue.protocol.errors import ErrorCode, over_limit, refused
+from duologue.protocol.limits import MAX_OPUS_APPEND_BYTES, MAX_OPUS_APPEND_MS
 
 
 class InputAudio:
@@ -38,8 +45,13 @@ class InputAudio:
 
     def _read_as(self, audio_format: AudioFormat) -> None:
         self._format = audio_format
-        self._decoder = InputDecoder(audio_format, self.rate_hz)
-        self._wire_bytes = self._decoded_samples = 0
+        self._decoder = input_decoder(audio_format, self.rate_hz)
+        self._decoded_samples = 0
+        self._seconds_per_byte: float | None = None
+        """``None``: the bytes do not say how long they last."""
+        if not isinstance(audio_format, OpusFormat):
+            byte_rate = format_sample_bytes(audio_format) * format_rate_hz(audio_format)
+            self._seconds_per_byte = 1 / byte_rate
 
     @property
     def start_sample(self) -> int:
@@ -59,14 +71,13 @@ class InputAudio:
     @property
     def pending_samples(self) -> int:
         """What came in and is not decoded yet: the resampler keeps back about 3 ms."""
-        wire_samples = self._wire_bytes // format_sample_bytes(self._format)
-        due = wire_samples * self.rate_hz // format_rate_hz(self._format)
+        due = self._decoder.wire_samples * self.rate_hz // format_rate_hz(self._format)
         return due - self._decoded_samples
 
     @property
     def wire_samples(self) -> int:
         """All that came in, in whole samples as they were on the wire."""
-        return self._earlier_samples + self._wire_bytes // format_sample_bytes(self._format)
+        return self._earlier_samples + self._decoder.wire_samples
 
     def set_format(self, audio_format: AudioFormat) -> None:
         """Read what comes from now on in another format."""
@@ -75,15 +86,17 @@ class InputAudio:
             self._earlier_samples = self.wire_samples
             self._read_as(audio_format)
 
-    def check_room(self, wire_bytes: int) -> None:
-        """Judge whether so much would fit.
+    def check_room(self, wire: bytes) -> None:
+        """Judge whether some audio can be taken in, and would fit.
 
         Raises:
             LimitExceeded: It would not.
+            ProtocolError: It cannot be decoded.
         """
+        per_byte = self._seconds_per_byte
+        seconds = self._packet_seconds(wire) if per_byte is None else len(wire) * per_byte
         if not self.retain:
             return
-        seconds = wire_bytes / format_sample_bytes(self._format) / format_rate_hz(self._format)
         room = (ms_to_samples(seconds * 1000, self.rate_hz) + 1) * SAMPLE_BYTES
         if len(self._pcm) + room > self._capacity_bytes:
             limit_ms = samples_to_ms(self._capacity_bytes // SAMPLE_BYTES, self.rate_hz)
@@ -99,12 +112,12 @@ class InputAudio:
 
         Raises:
             LimitExceeded: It does not fit; the buffer is as before.
+            ProtocolError: It cannot be decoded; the buffer is as before.
         """
         # A resampler cannot be rewound, so room is judged before decoding.
-        if self.retain:
-            self.check_room(len(wire))
+        if self.retain or self._seconds_per_byte is None:
+            self.check_room(wire)
         pcm = self._decoder.decode(wire)
-        self._wire_bytes += len(wire)
         if not pcm:
             return None
         frame = AudioFrame(pcm, self.rate_hz, self.next_sample)
@@ -135,3 +148,14 @@ class InputAudio:
     def end_utterance(self) -> None:
         """Forget half a sample, so that it cannot shift what comes next."""
         self.dropped_bytes += self._decoder.drop_dangling()
+
+    def _packet_seconds(self, wire: bytes) -> float:
+        if len(wire) > MAX_OPUS_APPEND_BYTES:
+            raise over_limit("audio", len(wire), MAX_OPUS_APPEND_BYTES, "audio", "bytes")
+        try:
+            seconds = self._decoder.seconds(wire)
+        except CodecError as exc:
+            raise refused(f"audio: {exc.message}", "audio", ErrorCode.UNDECODABLE_AUDIO) from None
+        if seconds * 1000 > MAX_OPUS_APPEND_MS:
+            raise over_limit("audio", round(seconds * 1000), MAX_OPUS_APPEND_MS, "audio", "ms")
+        return seconds

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from duologue.codecs.opus_packets import CLOCK_HZ, join, split, without_front
 from duologue.core.audio import samples_to_ms
-from duologue.core.errors import ProtocolError
+from duologue.core.errors import CodecError, ProtocolError
 from duologue.protocol.audio_formats import (
     AudioFormat,
+    OpusFormat,
     PcmaFormat,
     PcmuFormat,
     format_rate_hz,
     format_sample_bytes,
 )
-from duologue.protocol.errors import ErrorCode
+from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.limits import MAX_INPUT_GAP_MS
 
 REPORT_EVERY_MS = 1000
@@ -54,12 +56,15 @@ class InputPosition:
         """Return what of the audio is to be taken in.
 
         Raises:
-            ProtocolError: So much is missing before it that nobody would wait for it.
+            ProtocolError: So much is missing before it that nobody would wait for it, or it begins
+                in the middle of a packet that is known.
         """
         offset = start_sample - taken if self._offset is None else self._offset
         missing = start_sample - offset - taken
         size = format_sample_bytes(wire)
         if missing <= 0:
+            if isinstance(wire, OpusFormat):
+                return Placed(_later_packets(audio, -missing, wire), 0, offset)
             return Placed(audio[-missing * size :], 0, offset)
         rate_hz = format_rate_hz(wire)
         if samples_to_ms(missing, rate_hz) > MAX_INPUT_GAP_MS:
@@ -70,6 +75,9 @@ class InputPosition:
                 code=ErrorCode.INPUT_GAP,
                 param="start_sample",
             )
+        if isinstance(wire, OpusFormat):
+            # Nothing can be put between packets of which each builds on the one before.
+            return Placed(audio, missing, offset + missing)
         return Placed(_SILENCE.get(type(wire), bytes(size)) * missing + audio, missing, offset)
 
     def took(self, placed: Placed) -> None:
@@ -84,3 +92,11 @@ class InputPosition:
             return False
         self._reported = position
         return True
+
+
+def _later_packets(audio: bytes, known: int, wire: OpusFormat) -> bytes:
+    """Leave out the packets that are known; ``known`` counts samples at the rate of the wire."""
+    try:
+        return join(without_front(split(audio), known * CLOCK_HZ // wire.rate))
+    except CodecError as exc:
+        raise refused(f"audio: {exc.message}", "audio", ErrorCode.UNDECODABLE_AUDIO) from None

@@ -235,7 +235,7 @@ class SessionMachine:
         try:
             if isinstance(append, AppendPlacedAudio):
                 return self._side.settle_place(append, self.config.input_format)
-            self.listening.audio.check_room(len(append.audio))
+            self.listening.audio.check_room(append.audio)
         except ClientError as exc:
             return Rejected(error_body(exc, append.event_id))
         return append

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from duologue.codecs.encoder import OutputEncoder
+from duologue.codecs.encoder import output_encoder
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.errors import PluginError
 from duologue.core.ids import IdMaker
@@ -153,7 +153,7 @@ class Speaking:
 
     def begin(self, response_id: str, config: ResponseConfig, now: float) -> Response:
         """Open a response."""
-        encoder = OutputEncoder(self.rate_hz, config.output_format)
+        encoder = output_encoder(self.rate_hz, config.output_format)
         response = Response(response_id, config, now, encoder)
         self.emit(
             ResponseCreated(response=resource(response, self._conversation_id, "in_progress"))

@@ -11,7 +11,9 @@ from typing import Literal, TypeAlias
 
 from duologue.protocol.audio_formats import AudioFormat
 
-FormatType: TypeAlias = Literal["audio/pcm", "audio/pcmu", "audio/pcma", "audio/pcm_f32le"]
+FormatType: TypeAlias = Literal[
+    "audio/pcm", "audio/pcmu", "audio/pcma", "audio/pcm_f32le", "audio/opus"
+]
 
 FORMAT_TYPES: Mapping[str, FormatType] = MappingProxyType(
     {
@@ -26,6 +28,8 @@ FORMAT_TYPES: Mapping[str, FormatType] = MappingProxyType(
         "audio/pcmu": "audio/pcmu",
         "g711_alaw": "audio/pcma",
         "audio/pcma": "audio/pcma",
+        "opus": "audio/opus",
+        "audio/opus": "audio/opus",
     }
 )
 """What clients write, and what the Realtime API calls it."""
@@ -36,6 +40,7 @@ _SHOWN: Mapping[str, str] = MappingProxyType(
         "audio/pcm_f32le": "pcm_f32le",
         "audio/pcmu": "g711_ulaw",
         "audio/pcma": "g711_alaw",
+        "audio/opus": "opus",
     }
 )
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.core.errors import LimitExceeded
-from duologue.protocol.audio_formats import PcmaFormat, PcmFormat, PcmuFormat
+from duologue.core.errors import ClientError, LimitExceeded
+from duologue.protocol.audio_formats import OpusFormat, PcmaFormat, PcmFormat, PcmuFormat
 from duologue.sessions.input_audio import InputAudio
 
 RATE_HZ = 16000
@@ -117,7 +117,7 @@ def test_forgetting_goes_forward_only_and_never_past_the_end() -> None:
 
 def test_without_commits_nothing_is_kept_and_nothing_is_refused() -> None:
     audio = make_audio(capacity_ms=1, retain=False)
-    audio.check_room(1 << 20)
+    audio.check_room(bytes(1 << 20))
     frame = audio.append(pcm(1000))
     assert frame is not None
     assert frame.pcm == pcm(1000)
@@ -131,3 +131,42 @@ def test_what_came_in_is_counted_as_it_was_on_the_wire() -> None:
     audio.set_format(PcmuFormat())
     audio.append(bytes(40))
     assert audio.wire_samples == 120
+
+
+MS_20 = b"\x00\x03\xf8\xff\xfe"
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_opus_is_decoded_and_counted(retain: bool) -> None:
+    audio = InputAudio(OpusFormat(rate=24000), 16000, 1000, retain=retain)
+    frame = audio.append(MS_20 * 2)
+    assert frame is not None
+    assert audio.wire_samples == 960
+    assert audio.next_sample + audio.pending_samples == 640
+
+
+@pytest.mark.parametrize(
+    ("wire", "code"),
+    [
+        (MS_20[:-1], "undecodable_audio"),
+        (MS_20 * 101, "limit_exceeded"),
+        (bytes(48_001), "limit_exceeded"),
+    ],
+)
+@pytest.mark.parametrize("retain", [True, False])
+def test_opus_that_cannot_be_taken_in_is_refused_whole(
+    wire: bytes, code: str, retain: bool
+) -> None:
+    audio = InputAudio(OpusFormat(rate=24000), 16000, 10_000, retain=retain)
+    with pytest.raises(ClientError) as caught:
+        audio.append(wire)
+    assert (caught.value.code, caught.value.param) == (code, "audio")
+    assert (audio.wire_samples, audio.next_sample) == (0, 0)
+
+
+def test_opus_fills_the_buffer_as_any_other_audio() -> None:
+    audio = InputAudio(OpusFormat(rate=24000), 16000, 100)
+    audio.append(MS_20 * 4)
+    with pytest.raises(LimitExceeded):
+        audio.append(MS_20 * 2)
+    assert audio.wire_samples == 4 * 480

@@ -6,6 +6,7 @@ from duologue.core.errors import ProtocolError
 from duologue.protocol.audio_formats import (
     AudioFormat,
     FloatPcmFormat,
+    OpusFormat,
     PcmaFormat,
     PcmFormat,
     PcmuFormat,
@@ -74,3 +75,23 @@ def test_the_client_hears_every_second_how_far_the_session_is() -> None:
     assert position.report_due(16_000, 16000)
     assert not position.report_due(31_999, 16000)
     assert position.report_due(32_000, 16000)
+
+
+MS_20 = b"\x00\x03\xf8\xff\xfe"
+OPUS = OpusFormat(rate=24000)
+
+
+def test_packets_that_are_known_are_left_out_whole() -> None:
+    position = begun(0)
+    assert position.place(MS_20 * 3, 0, 960, OPUS).audio == MS_20
+    with pytest.raises(ProtocolError) as caught:
+        position.place(MS_20 * 3, 0, 500, OPUS)
+    assert caught.value.code == "undecodable_audio"
+
+
+def test_between_packets_nothing_is_put_and_the_count_goes_on() -> None:
+    position = begun(0)
+    placed = position.place(MS_20, 1200, 960, OPUS)
+    assert (placed.audio, placed.missing) == (MS_20, 240)
+    position.took(placed)
+    assert position.next_sample(960 + 480) == 1680
