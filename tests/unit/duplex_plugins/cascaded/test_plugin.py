@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from duologue.duplex_plugins.cascaded.prompt import SILENCE
 from duologue.duplex_plugins.contract import (
     AdoptStage,
     BeginResponse,
@@ -393,3 +394,12 @@ def test_effects_name_the_configured_pipelines() -> None:
     call.say(QUESTION)
     effects = call.request()
     assert [effect.pipeline for effect in effects if isinstance(effect, StartStage)] == ["llm"]
+
+
+def test_a_person_who_says_nothing_for_too_long_is_spoken_to() -> None:
+    call = Call()
+    call.add(ItemView(id="u1", role="user", text="", silence=True))
+    call.request()
+    assert prompt(call.llm())[-1] == f"user: {SILENCE}"
+    call.answer("Are you still there?")
+    assert call.responses["r1"].text == "Are you still there?"

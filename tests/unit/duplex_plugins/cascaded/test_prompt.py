@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from duologue.duplex_plugins.cascaded.prompt import (
     INTERRUPTED,
     PENDING,
+    SILENCE,
     callable_now,
     chat_request,
     opening,
@@ -265,4 +266,11 @@ def test_pictures_of_the_person_go_along() -> None:
     words = ItemView(id="b", role="user", text="What is it?")
     assert chat_request((seen, words), CONFIG, PLAIN).messages[1:] == (
         ChatMessage("user", "What is it?", images=seen.images),
+    )
+
+
+def test_a_silence_that_is_to_be_answered_stands_in_the_prompt_for_itself() -> None:
+    silent = ItemView(id="s", role="user", text="", silence=True)
+    assert said(chat_request((*conversation("Hello."), silent), CONFIG, PLAIN).messages)[-1] == (
+        f"user: Hello. {SILENCE}"
     )
