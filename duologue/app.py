@@ -52,6 +52,8 @@ from duologue.gateway.telephony.endpoint import PhoneEndpoint
 from duologue.gateway.telephony.signed import TwilioRequests
 from duologue.gateway.telephony.voice import TwilioVoiceRoutes
 from duologue.gateway.tls import Certificate, choose_certificate, server_context
+from duologue.gateway.webrtc.calls import Calls
+from duologue.gateway.webrtc.routes import CallRoutes
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
@@ -152,7 +154,10 @@ async def running_app(
     admission = Admission(sessions, lambda: _workers(engine))
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     connections = OpenConnections()
-    realtime = RealtimeEndpoint(sessions, admission, access, gateway, timing, connections)
+    calls = Calls(sessions, gateway.webrtc, clock, wheel, id_maker())
+    realtime = RealtimeEndpoint(
+        sessions, admission, access, gateway, timing, connections, calls.observe
+    )
     signed = TwilioRequests(gateway.telephony)
     phone = PhoneEndpoint(sessions, admission, access, gateway, signed, timing, connections)
     services = HttpServices(
@@ -185,6 +190,7 @@ async def running_app(
         *ChatRoutes(services, files).routes(),
         *TranscriptionRoutes(services, files).routes(),
         *speech_streams.routes(),
+        *CallRoutes(calls, admission, access, gateway.http).routes(),
     ]
     routes += OpenApiRoutes(routes).routes()
     paths = [(route.method, route.path) for route in routes]
@@ -204,9 +210,11 @@ async def running_app(
         # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
         undo.push_async_callback(connections.wait_closed, 2 * gateway.close_timeout_s)
         undo.push_async_callback(speech_streams.close_all)
+        undo.push_async_callback(calls.stop)
         undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
         undo.callback(lag.stop)
         await runner.setup()
+        await calls.start()
         await _listen(runner, gateway, tls)
         lag.start()
         await engine.start(progress)

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 from duologue.config import Section
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.telephony.settings import TelephonySettings
+from duologue.gateway.webrtc.settings import WebRtcSettings
 from duologue.protocol.limits import MAX_MESSAGE_BYTES
 
 NOT_KEYS = ("anybody", "telephony")
@@ -112,6 +113,9 @@ class GatewaySettings(Section):
 
     drain_timeout_s: Annotated[float, Field(ge=0)] = 20.0
     """After a request to stop, calls may go on for so long."""
+
+    webrtc: WebRtcSettings = WebRtcSettings()
+    """Calls over WebRTC."""
 
     private_reader: bool = True
     """Read WebSocket messages by callback instead of aiohttp's ``receive``: a seventh less CPU for

@@ -80,6 +80,8 @@ class ErrorCode(StrEnum):
     CONTEXT_LENGTH_EXCEEDED = "context_length_exceeded"
     MODEL_NOT_FOUND = "model_not_found"
     SESSION_NOT_FOUND = "session_not_found"
+    PEER_NOT_CONNECTED = "peer_not_connected"
+    WEBRTC_UNAVAILABLE = "webrtc_unavailable"
     SESSION_EXPIRED = "session_expired"
     STALE_LEASE = "stale_lease"
     SERVER_FULL = "server_full"
@@ -192,6 +194,15 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ),
         ErrorCode.MODEL_NOT_FOUND: _client(404, "There is no such model."),
         ErrorCode.SESSION_NOT_FOUND: _client(404, "There is no such session."),
+        ErrorCode.PEER_NOT_CONNECTED: _client(
+            408, "The WebRTC connection was not made in time.", retry=True
+        ),
+        ErrorCode.WEBRTC_UNAVAILABLE: _server(
+            501,
+            "This server takes no calls over WebRTC: no library for it is installed "
+            "(pip install 'duologue[webrtc]'). Calls over WebSocket work.",
+            retry=False,
+        ),
         ErrorCode.SESSION_EXPIRED: _client(
             410, "Your session hit its maximum duration.", close_code=1001
         ),

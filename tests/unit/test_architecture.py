@@ -29,6 +29,7 @@ WITHOUT_TEST_OF_THEIR_OWN = {
     "engines/runners/contract.py": "declarations only",
     "engines/schedulers/base.py": "declarations only",
     "gateway/http/services.py": "declarations only",
+    "gateway/webrtc/peer.py": "declarations only",
     "protocol/dialect.py": "declarations only",
     "sessions/effects.py": "declarations only",
     "sessions/inputs.py": "declarations only",

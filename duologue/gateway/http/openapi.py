@@ -28,6 +28,7 @@ _ERRORS: Mapping[int, str] = {
     415: "The body is of a type that is not read here.",
     429: "Too many requests with this key; `Retry-After` says when to come again.",
     500: "A model failed.",
+    501: "This server is not equipped for it.",
     503: "The server is starting, full or going down; `Retry-After` says when to come again.",
     504: "A model did not answer in time.",
 }

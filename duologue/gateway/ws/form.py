@@ -45,6 +45,7 @@ class ConnectionForm:
         model: The name that the client asks for.
         kind: What the session is for, until the client says otherwise.
         autostart: The session is created at once; else by the client's first ``session.update``.
+        call_id: The WebRTC call that the client wants to look on at, instead of holding one.
     """
 
     dialect: Dialect
@@ -52,6 +53,7 @@ class ConnectionForm:
     model: str | None
     kind: SessionKind
     autostart: bool
+    call_id: str | None = None
 
 
 def connection_form(
@@ -90,6 +92,7 @@ def connection_form(
         model=query.get("model") or query.get("deployment"),
         kind="transcription" if query.get("intent") == "transcription" else "realtime",
         autostart=not waits,
+        call_id=query.get("call_id"),
     )
 
 

@@ -5,11 +5,13 @@ This module must not know what is said on the connection.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from aiohttp import web
 
+from duologue.core.errors import UnknownSession
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
@@ -27,7 +29,24 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import SessionManager
 from duologue.sessions.port import SessionPort
-from duologue.sessions.session import CLIENT_GONE, Session
+from duologue.sessions.session import CLIENT_GONE
+
+
+class Joined(SessionPort, Protocol):
+    """What a connection is joined to: a session of its own, or somebody's call to look on at."""
+
+    def close(self, reason: str) -> None:
+        """Nobody will attach, or nobody is to be attached any more."""
+        ...
+
+
+Observe = Callable[[str, Caller], Joined]
+"""Finds a call by its id, for one who may look on at it; raises ``UnknownSession``."""
+
+
+def no_calls(call_id: str, _caller: Caller) -> Joined:
+    """Find none."""
+    raise UnknownSession(f"there is no call {call_id[:80]!r}")
 
 
 class RealtimeEndpoint:
@@ -36,6 +55,7 @@ class RealtimeEndpoint:
     Args:
         sessions: Where sessions are opened.
         connections: Where the open ones are counted.
+        observe: Finds the calls that ``?call_id=`` names.
     """
 
     def __init__(
@@ -46,8 +66,10 @@ class RealtimeEndpoint:
         settings: GatewaySettings,
         timing: Timing,
         connections: OpenConnections | None = None,
+        observe: Observe = no_calls,
     ) -> None:
         self._sessions = sessions
+        self._observe = observe
         self._admission = admission
         self._access = access
         self._dialects = settings.dialects
@@ -71,7 +93,6 @@ class RealtimeEndpoint:
         form = connection_form(
             request.path, request.query_string, request.headers, offered, self._dialects
         )
-        self._admission.check_call()
         # Before the upgrade, since only there can a refusal say why.
         session = self._open(form, caller)
         with self._connections.counted(), self._waiting(session):
@@ -93,7 +114,10 @@ class RealtimeEndpoint:
             session.close(ErrorCode.SHUTTING_DOWN)
         await self._connections.wait_closed(timeout_s)
 
-    def _open(self, form: ConnectionForm, caller: Caller) -> Session | LateSession:
+    def _open(self, form: ConnectionForm, caller: Caller) -> Joined:
+        if form.call_id is not None:
+            return self._observe(form.call_id, caller)
+        self._admission.check_call()
         bound = caller.session or BoundSession()
         model = bound.model or form.model
         sessions = self._sessions
@@ -115,7 +139,7 @@ class RealtimeEndpoint:
         )
 
     @contextmanager
-    def _waiting(self, session: Session | LateSession) -> Iterator[None]:
+    def _waiting(self, session: Joined) -> Iterator[None]:
         """Know of a session that may be yet to come, so that a shutdown need not wait for it."""
         if not isinstance(session, LateSession):
             yield

@@ -1,0 +1,168 @@
+"""All calls over WebRTC of this process: opened by an offer, found by their ids, ended at last.
+
+This module must not know HTTP, nor what happens in a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from duologue.core.clock import Clock
+from duologue.core.errors import ClientError, DuologueError, UnknownSession
+from duologue.core.ids import IdMaker
+from duologue.core.tasks import guard
+from duologue.core.wheel import TimerWheel
+from duologue.gateway.auth import Caller
+from duologue.gateway.client_secrets import BoundSession
+from duologue.gateway.webrtc.backend import HOW_TO_INSTALL, load_backend
+from duologue.gateway.webrtc.call import Call
+from duologue.gateway.webrtc.commands import check_patch
+from duologue.gateway.webrtc.event_queue import Observer
+from duologue.gateway.webrtc.offer import Offer
+from duologue.gateway.webrtc.peer import Backend, BackendMissing
+from duologue.gateway.webrtc.settings import WebRtcSettings
+from duologue.protocol.errors import ErrorCode
+from duologue.sessions.manager import SessionManager
+from duologue.sessions.owners import Owner
+from duologue.telemetry import get_logger
+
+REPLACED = "replaced"
+
+
+class Calls:
+    """The calls.
+
+    Args:
+        sessions: Where their sessions are opened, within its limit.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionManager,
+        settings: WebRtcSettings,
+        clock: Clock,
+        wheel: TimerWheel,
+        new_id: IdMaker,
+    ) -> None:
+        self._sessions = sessions
+        self._settings = settings
+        self._clock = clock
+        self._wheel = wheel
+        self._new_id = new_id
+        self._backend: Backend | None = None
+        self._missing = HOW_TO_INSTALL
+        self._group: asyncio.TaskGroup | None = None
+        self._calls: dict[str, tuple[Call, Owner]] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    async def start(self) -> None:
+        """Load the WebRTC library; from now on there may be calls, until ``stop``.
+
+        Raises:
+            ConfigError: The library that the settings name cannot be used.
+        """
+        try:
+            self._backend = await load_backend(self._settings)
+        except BackendMissing as exc:
+            if self._settings.backend != "auto":
+                raise
+            self._missing = exc.message
+        # Entered and left by hand: what happens between is not the group's, and would come out of
+        # it wrapped.
+        group = asyncio.TaskGroup()
+        await group.__aenter__()
+        self._group = group
+
+    async def stop(self) -> None:
+        """End the calls that go on, and wait until nothing of them is left."""
+        group, self._group = self._group, None
+        if group is not None:
+            for call, _ in tuple(self._calls.values()):
+                call.end(ErrorCode.SHUTTING_DOWN)
+            await group.__aexit__(None, None, None)
+
+    async def open(
+        self, offer: Offer, model: str | None, asked: BoundSession, caller: Caller
+    ) -> tuple[str, str]:
+        """Open a call.
+
+        Args:
+            model: What the URL asks for.
+            asked: What the request's body asks for; a client secret has the last word.
+
+        Returns:
+            The call's id, and the answer to the offer.
+
+        Raises:
+            ClientError: The offer or the session's settings cannot be taken.
+            CapacityError: There is no room.
+            DuologueError: No WebRTC library is installed.
+        """
+        if self._backend is None or self._group is None:
+            raise DuologueError(self._missing, code=ErrorCode.WEBRTC_UNAVAILABLE)
+        self._replace(offer)
+        bound = caller.session or asked
+        if offer.audio is not None:
+            check_patch(bound.patch)
+        session = self._sessions.open(
+            bound.model or model,
+            "realtime",
+            bound.patch,
+            caller.owner,
+            edge_plays=offer.audio is not None,
+        )
+        call = Call(self._new_id("rtc"), offer, session, self._settings, self._clock, self._wheel)
+        try:
+            answer = await call.answer(self._backend, self._group)
+        except BaseException:
+            await call.release()
+            raise
+        self._calls[call.id] = call, caller.owner
+        self._group.create_task(guard(self._hold(call), call.crashed), name=f"webrtc-{call.id}")
+        return call.id, answer
+
+    def hang_up(self, call_id: str, caller: Caller) -> None:
+        """End a call.
+
+        Raises:
+            UnknownSession: It has ended, is somebody else's or never was.
+        """
+        self._find(call_id, caller).end("closed")
+
+    def observe(self, call_id: str, caller: Caller) -> Observer:
+        """Let somebody look on at a call, and say something.
+
+        Raises:
+            UnknownSession: As in ``hang_up``.
+        """
+        return self._find(call_id, caller).observe()
+
+    async def _hold(self, call: Call) -> None:
+        try:
+            await call.run()
+        finally:
+            del self._calls[call.id]
+            get_logger("gateway").info("webrtc_call_ended", call_id=call.id, calls=len(self))
+
+    def _find(self, call_id: str, caller: Caller) -> Call:
+        call, owner = self._calls.get(call_id, (None, None))
+        if call is None or owner != caller.owner:
+            raise UnknownSession(f"there is no call {call_id[:80]!r}, or it has ended")
+        return call
+
+    def _replace(self, offer: Offer) -> None:
+        """End the call that the same offer opened before: its answer never arrived."""
+        for call, _ in tuple(self._calls.values()):
+            if call.offer.identity == offer.identity:
+                call.end(REPLACED)
+
+
+def unsupported(action: str) -> ClientError:
+    """Return the error for what only phone calls can do."""
+    return ClientError(
+        f"'{action}' is for calls that come over SIP, which this server does not take; a WebRTC "
+        "call is accepted by its answer and ended with 'hangup'",
+        code=ErrorCode.UNSUPPORTED,
+    )

@@ -1,0 +1,226 @@
+"""The peer connection of libdatachannel: ICE, DTLS, SRTP and SCTP in C++, on threads of their own.
+
+Packets come as they are on the wire and are decoded on the library's thread, so that the event
+loop gets PCM. Needs Python 3.12. This module must not know sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVarTuple
+
+import libdatachannel as rtc
+
+from duologue.core.errors import ProtocolError
+from duologue.gateway.webrtc.audio_in import RtpAudio
+from duologue.gateway.webrtc.offer import AudioOffer, Offer
+from duologue.gateway.webrtc.peer import (
+    CHANNEL_LABEL,
+    LOW_WATER_BYTES,
+    Backend,
+    Peer,
+    PeerListener,
+)
+from duologue.gateway.webrtc.rtp import RtpWriter
+from duologue.gateway.webrtc.settings import IceServer, WebRtcSettings
+from duologue.protocol.errors import ErrorCode
+
+NAME = "libdatachannel"
+
+OPUS_PROFILE = "minptime=10;useinbandfec=1"
+"""What we want to get: one channel, with hints for packets that are lost."""
+
+MAX_WAITING_CHUNKS = 50
+"""PCM that waits for a busy loop: a second; the oldest is dropped."""
+
+_Args = TypeVarTuple("_Args")
+_State = rtc.PeerConnection.State
+
+
+class LibdatachannelPeer:
+    """A ``Peer``.
+
+    Concurrency:
+        The library calls from its own threads. ``_on_datagram`` decodes there; all else is handed
+        to the loop.
+    """
+
+    def __init__(self, settings: WebRtcSettings, listener: PeerListener) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
+        self._connection = rtc.PeerConnection(_configuration(settings))
+        self._track: Any = None
+        self._channel: Any = None
+        self._rtp_in: RtpAudio | None = None
+        self._rtp_out: RtpWriter | None = None
+        self._gathered = asyncio.Event()
+        self._heard: deque[bytes] = deque(maxlen=MAX_WAITING_CHUNKS)
+        self._hearing = False
+        self._gone = False
+
+    async def answer(self, offer: Offer) -> str:
+        """Return the answer's SDP."""
+        connection = self._connection
+        connection.on_gathering_state_change(self._on_gathering)
+        connection.on_state_change(lambda state: self._on_loop(self._on_state, state))
+        connection.on_data_channel(lambda channel: self._on_loop(self._on_channel, channel))
+        try:
+            if offer.audio is not None:
+                self._add_track(offer.audio)
+            connection.set_remote_description(
+                rtc.Description(offer.sdp(), rtc.Description.Type.Offer)
+            )
+            connection.set_local_description(rtc.Description.Type.Answer)
+        except (RuntimeError, ValueError) as exc:
+            raise ProtocolError(
+                "the offer cannot be answered: check that audio and data are described as "
+                "browsers do",
+                code=ErrorCode.INVALID_VALUE,
+                param="sdp",
+            ) from exc
+        try:
+            async with asyncio.timeout(self._settings.gather_timeout_s):
+                await self._gathered.wait()
+        except TimeoutError:
+            pass  # a server does not answer; what was found so far will do
+        return str(connection.local_description())
+
+    def send_message(self, message: bytes) -> None:
+        """Send a text message, if the channel is open."""
+        if self._channel is not None and self._channel.is_open():
+            self._channel.send(message.decode())
+
+    def buffered_bytes(self) -> int:
+        """How much waits for the network."""
+        return 0 if self._channel is None else int(self._channel.buffered_amount())
+
+    def send_audio(self, payload: bytes, timestamp: int) -> None:
+        """Send a packet; it is lost where the connection is not there yet."""
+        if self._rtp_out is not None:
+            packet = self._rtp_out.write(payload, timestamp)
+            if self._track.is_open():
+                self._track.send(packet)
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        self._gone = True
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        for each in (self._channel, self._track):
+            if each is not None:
+                each.reset_callbacks()
+        connection.reset_callbacks()
+        # It waits for the library's threads.
+        await asyncio.to_thread(connection.close)
+        self._track = self._channel = self._rtp_out = None
+
+    def _add_track(self, audio: AudioOffer) -> None:
+        direction = {
+            "sendrecv": rtc.Description.Direction.SendRecv,
+            "sendonly": rtc.Description.Direction.RecvOnly,
+            "recvonly": rtc.Description.Direction.SendOnly,
+            "inactive": rtc.Description.Direction.Inactive,
+        }[audio.direction]
+        media = rtc.Description.Audio(audio.mid, direction)
+        if audio.codec == "opus":
+            media.add_opus_codec(audio.payload_type, OPUS_PROFILE)
+        elif audio.codec == "pcmu":
+            media.add_pcmu_codec(audio.payload_type)
+        else:
+            media.add_pcma_codec(audio.payload_type)
+        ssrc = secrets.randbits(32)
+        media.add_ssrc(ssrc, "duologue", "duologue", "audio")
+        self._rtp_in = RtpAudio(audio)
+        self._rtp_out = RtpWriter(audio.payload_type, ssrc, secrets.randbits(32))
+        self._track = self._connection.add_track(media)
+        self._track.set_media_handler(rtc.RtcpReceivingSession())
+        self._track.on_message(self._on_datagram, _ignore_text)
+
+    # On the library's threads
+
+    def _on_loop(self, callback: Callable[[*_Args], None], *args: *_Args) -> None:
+        if not self._gone:
+            self._loop.call_soon_threadsafe(callback, *args)
+
+    def _on_gathering(self, state: rtc.PeerConnection.GatheringState) -> None:
+        if state == rtc.PeerConnection.GatheringState.Complete:
+            self._on_loop(self._gathered.set)
+
+    def _on_datagram(self, datagram: bytes) -> None:
+        assert self._rtp_in is not None
+        pcm = self._rtp_in.receive(bytes(datagram))
+        if pcm:
+            self._heard.append(pcm)
+            if not self._hearing:
+                # One call of the loop for all that comes until it is made.
+                self._hearing = True
+                self._on_loop(self._hear)
+
+    # On the loop
+
+    def _hear(self) -> None:
+        self._hearing = False
+        while self._heard and not self._gone:
+            self._listener.on_audio(self._heard.popleft())
+
+    def _on_state(self, state: rtc.PeerConnection.State) -> None:
+        if self._gone:
+            return
+        if state == _State.Connected:
+            self._listener.on_connected()
+        elif state == _State.Disconnected:
+            self._listener.on_lost()
+        elif state in (_State.Failed, _State.Closed):
+            self._gone = True
+            self._listener.on_gone("failed" if state == _State.Failed else "closed")
+
+    def _on_channel(self, channel: rtc.DataChannel) -> None:
+        if self._gone or channel.label() != CHANNEL_LABEL or self._channel is not None:
+            return
+        self._channel = channel
+        channel.set_buffered_amount_low_threshold(LOW_WATER_BYTES)
+        channel.on_buffered_amount_low(lambda: self._on_loop(self._listener.on_drained))
+        channel.on_message(
+            lambda message: self._on_loop(self._on_message, bytes(message)),
+            lambda message: self._on_loop(self._on_message, message.encode()),
+        )
+        self._listener.on_channel_open()
+
+    def _on_message(self, message: bytes) -> None:
+        if not self._gone:
+            self._listener.on_message(message)
+
+
+async def try_out(settings: WebRtcSettings) -> Backend:
+    """Make a connection, so that the library has started its threads."""
+    connection = rtc.PeerConnection(_configuration(settings))
+    await asyncio.to_thread(connection.close)
+
+    def make_peer(listener: PeerListener, _group: asyncio.TaskGroup) -> Peer:
+        return LibdatachannelPeer(settings, listener)
+
+    return Backend(NAME, make_peer)
+
+
+def _configuration(settings: WebRtcSettings) -> rtc.Configuration:
+    configuration = rtc.Configuration()
+    configuration.ice_servers = [_ice_server(server) for server in settings.ice_servers]
+    configuration.bind_address = settings.bind_address
+    configuration.disable_auto_negotiation = True
+    return configuration
+
+
+def _ice_server(server: IceServer) -> rtc.IceServer:
+    made = rtc.IceServer(server.url)
+    made.username = server.username
+    made.password = server.credential.get_secret_value()
+    return made
+
+
+def _ignore_text(_message: str) -> None:
+    """Tracks carry none."""
