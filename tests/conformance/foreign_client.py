@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.talking_gateway import API_KEY
-from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.faults.scripted_models import beeps
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parent.parent / "build" / "clients"
@@ -43,12 +43,14 @@ class Caller:
         return [str(python), str(HERE / "python" / self.script)]
 
 
-async def hold_call(caller: Caller, url: str, folder: Path, **more: str) -> dict[str, Any]:
+async def hold_call(
+    caller: Caller, url: str, folder: Path, question: bytes | None = None
+) -> dict[str, Any]:
     """Let a client call the gateway at ``url``; what it reports.
 
     Args:
         folder: For the recordings of what it says.
-        more: Further variables of its environment.
+        question: Ask only this, s16le at 24 kHz, and report the answer.
 
     Raises:
         ClientFailed: It ended without a report.
@@ -57,13 +59,13 @@ async def hold_call(caller: Caller, url: str, folder: Path, **more: str) -> dict
     speech.mkdir()
     for saying in SAYINGS:
         (speech / f"{saying}.pcm").write_bytes(beeps(saying))
+    if question is not None:
+        (speech / "question.pcm").write_bytes(question)
     environment = {
         **os.environ,
         "DUOLOGUE_BASE_URL": f"{url}/v1",
         "DUOLOGUE_API_KEY": API_KEY,
         "DUOLOGUE_SPEECH": str(speech),
-        "DUOLOGUE_RATE_HZ": str(BEEP_RATE_HZ),
-        **more,
     }
     # Ours, which some IDEs and test runs set, would hand the client our packages.
     environment.pop("PYTHONPATH", None)

@@ -2,7 +2,18 @@
 import { RealtimeAgent, RealtimeSession, tool } from "@openai/agents-realtime";
 import { OpenAIRealtimeWebSocket } from "@openai/agents-realtime";
 import { z } from "zod";
-import { API_KEY, Heard, RATE_HZ, WS_URL, complaints, report, say, speech } from "./calling.mjs";
+import {
+  API_KEY,
+  Heard,
+  ONE_QUESTION,
+  QUESTION,
+  RATE_HZ,
+  WS_URL,
+  complaints,
+  report,
+  say,
+  speech,
+} from "./calling.mjs";
 
 const said = complaints();
 const heard = new Heard();
@@ -35,6 +46,12 @@ session.on("history_updated", (history) => {
 
 const speak = (name) => say(speech(name), (chunk) => session.sendAudio(chunk));
 await session.connect({ apiKey: API_KEY });
+if (ONE_QUESTION) {
+  await speak(QUESTION);
+  await heard.until("answers");
+  session.close();
+  report(heard, said);
+}
 await speak("hello again");
 await heard.until("user: hello again");
 await heard.until("assistant: Well, you said hello again.");

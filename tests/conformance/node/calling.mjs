@@ -1,17 +1,23 @@
 // What the callers share: their orders, a microphone, the wait for news, complaints, the report.
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const CHUNK_MS = 50;
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 45_000;
 
 export const RATE_HZ = 24_000;
 export const BASE_URL = process.env.DUOLOGUE_BASE_URL;
 export const API_KEY = process.env.DUOLOGUE_API_KEY;
 export const WS_URL = `${BASE_URL.replace("http", "ws")}/realtime?model=duologue`;
 
+const spoken = (name) => join(process.env.DUOLOGUE_SPEECH, `${name}.pcm`);
+
 /** What is said, as s16le PCM. */
-export const speech = (name) => readFileSync(join(process.env.DUOLOGUE_SPEECH, `${name}.pcm`));
+export const speech = (name) => readFileSync(spoken(name));
+
+export const QUESTION = "question";
+/** The server has real models: one question is asked, and whatever they answer is reported. */
+export const ONE_QUESTION = existsSync(spoken(QUESTION));
 
 /** Hand speech and some quiet to `send`, at the pace of a microphone. */
 export async function say(pcm, send, quietMs = 1500) {

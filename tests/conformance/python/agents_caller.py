@@ -4,7 +4,17 @@ import asyncio
 
 from agents import function_tool
 from agents.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
-from calling import API_KEY, WS_URL, Complaints, Heard, microphone, report, speech
+from calling import (
+    API_KEY,
+    ONE_QUESTION,
+    QUESTION,
+    WS_URL,
+    Complaints,
+    Heard,
+    microphone,
+    report,
+    speech,
+)
 
 
 @function_tool
@@ -41,8 +51,7 @@ async def say(session: RealtimeSession, pcm: bytes) -> None:
         await session.send_audio(chunk)
 
 
-async def main() -> None:
-    complaints, heard = Complaints(), Heard()
+async def main(heard: Heard) -> None:
     agent = RealtimeAgent(name="a", instructions="Be kind.", tools=[weather])
     runner = RealtimeRunner(
         agent,
@@ -63,6 +72,11 @@ async def main() -> None:
 
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(read())
+            if ONE_QUESTION:
+                await say(session, speech(QUESTION))
+                await heard.until("answers", 1)
+                reading.cancel()
+                return
             await say(session, speech("hello again"))
             await heard.until("user: hello again")
             await heard.until("assistant: Well, you said hello again.")
@@ -78,7 +92,8 @@ async def main() -> None:
             await heard.until("tool")
             await heard.until("assistant: Well, you said sun over x.")
             reading.cancel()
-    report(heard.notes, complaints.said)
 
 
-asyncio.run(main())
+complaints, heard = Complaints(), Heard()
+asyncio.run(main(heard))
+report(heard.notes, complaints.said)

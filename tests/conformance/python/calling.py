@@ -13,7 +13,7 @@ from pathlib import Path
 
 RATE_HZ = 24_000
 CHUNK_MS = 50
-PATIENCE_S = 20.0
+PATIENCE_S = 45.0
 
 BASE_URL = os.environ["DUOLOGUE_BASE_URL"]
 """Such as ``http://127.0.0.1:8080/v1``."""
@@ -22,6 +22,10 @@ WS_URL = BASE_URL.replace("http", "ws", 1) + "/realtime?model=duologue"
 API_KEY = os.environ["DUOLOGUE_API_KEY"]
 SPEECH = Path(os.environ["DUOLOGUE_SPEECH"])
 """Folder of s16le mono files at 24 kHz, named by what is said in them."""
+
+QUESTION = "question"
+ONE_QUESTION = (SPEECH / f"{QUESTION}.pcm").exists()
+"""The server has real models: one question is asked, and whatever they answer is reported."""
 
 
 def speech(name: str) -> bytes:

@@ -3,7 +3,18 @@
 import asyncio
 import time
 
-from calling import API_KEY, BASE_URL, RATE_HZ, Complaints, Heard, microphone, report, speech
+from calling import (
+    API_KEY,
+    BASE_URL,
+    ONE_QUESTION,
+    QUESTION,
+    RATE_HZ,
+    Complaints,
+    Heard,
+    microphone,
+    report,
+    speech,
+)
 from livekit import rtc
 from livekit.agents import Agent, AgentSession, function_tool
 from livekit.agents.voice import io
@@ -83,8 +94,7 @@ class Assistant(Agent):
         return f"sun over {what}"
 
 
-async def main() -> None:
-    complaints, heard = Complaints(), Heard()
+async def main(heard: Heard) -> None:
     session = AgentSession(
         llm=openai.realtime.RealtimeModel(base_url=BASE_URL, api_key=API_KEY, voice="marin"),
         aec_warmup_duration=None,  # this speaker is not heard by the microphone
@@ -105,6 +115,11 @@ async def main() -> None:
                 heard.note(cut_text=item.text_content)
 
     await session.start(Assistant(heard), record=False)
+    if ONE_QUESTION:
+        await mic.say(speech(QUESTION))
+        await heard.until("played", 1)
+        await session.aclose()
+        return
     await mic.say(speech("hello again"))
     await heard.until("user: hello again")
     await heard.until("assistant: Well, you said hello again.")
@@ -124,7 +139,8 @@ async def main() -> None:
     await heard.until("assistant: Well, you said sun over x.")
     heard.note(history=[getattr(item, "text_content", item.type) for item in session.history.items])
     await session.aclose()
-    report(heard.notes, complaints.said)
 
 
-asyncio.run(main())
+complaints, heard = Complaints(), Heard()
+asyncio.run(main(heard))
+report(heard.notes, complaints.said)

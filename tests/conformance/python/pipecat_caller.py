@@ -4,6 +4,8 @@ import asyncio
 
 from calling import (
     API_KEY,
+    ONE_QUESTION,
+    QUESTION,
     RATE_HZ,
     WS_URL,
     Complaints,
@@ -109,6 +111,11 @@ async def main() -> None:
         # The service configures the session when it is first asked to run.
         await task.queue_frame(LLMRunFrame())
         await heard.until("answers", 1)
+        if ONE_QUESTION:
+            await say(speech(QUESTION))
+            await heard.until("answers", 2)
+            await task.cancel()
+            return
         await say(speech("hello again"))
         await heard.until("assistant: Well, you said hello again.")
 
