@@ -13,7 +13,6 @@ from msgspec import UNSET, UnsetType
 
 from duologue.protocol.audio_formats import (
     AudioFormat,
-    FloatPcmFormat,
     PcmaFormat,
     PcmFormat,
     PcmuFormat,
@@ -57,13 +56,11 @@ from duologue.protocol.session_config import (
     Voice,
 )
 
-_FORMATS: Mapping[type[AudioFormat], FlatFormat | Literal["pcm_f32le"]] = {
+_FORMATS: Mapping[type[AudioFormat], FlatFormat] = {
     PcmFormat: "pcm16",
     PcmuFormat: "g711_ulaw",
     PcmaFormat: "g711_alaw",
-    FloatPcmFormat: "pcm_f32le",
 }
-"""The last one can only have been set before the connection, by a client secret."""
 
 
 class BetaServerVad(msgspec.Struct, frozen=True, kw_only=True, tag="server_vad"):
@@ -91,8 +88,8 @@ class BetaSession(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str
     voice: str
     speed: float
-    input_audio_format: FlatFormat | Literal["pcm_f32le"]
-    output_audio_format: FlatFormat | Literal["pcm_f32le"]
+    input_audio_format: str
+    output_audio_format: str
     input_audio_transcription: Transcription | None
     input_audio_noise_reduction: NoiseReduction | None
     turn_detection: BetaTurnDetection | None
@@ -109,7 +106,7 @@ class BetaTranscriptionSession(msgspec.Struct, frozen=True, kw_only=True):
     object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
     id: str
     expires_at: int
-    input_audio_format: FlatFormat | Literal["pcm_f32le"]
+    input_audio_format: str
     input_audio_transcription: Transcription | None
     input_audio_noise_reduction: NoiseReduction | None
     turn_detection: BetaTurnDetection | None
@@ -142,7 +139,7 @@ class BetaResponse(msgspec.Struct, frozen=True, kw_only=True):
     conversation_id: str | None
     modalities: tuple[Modality, ...]
     voice: str
-    output_audio_format: FlatFormat | Literal["pcm_f32le"]
+    output_audio_format: str
     max_output_tokens: MaxTokens
     metadata: dict[str, str] | None
     usage: Usage | None
@@ -155,7 +152,7 @@ def beta_session(session: AnySession) -> BetaSession | BetaTranscriptionSession:
         return BetaTranscriptionSession(
             id=session.id,
             expires_at=session.expires_at,
-            input_audio_format=_FORMATS[type(inp.format)],
+            input_audio_format=_format(inp.format),
             input_audio_transcription=inp.transcription,
             input_audio_noise_reduction=inp.noise_reduction,
             turn_detection=_turn_detection(inp.turn_detection, answers=False),
@@ -169,8 +166,8 @@ def beta_session(session: AnySession) -> BetaSession | BetaTranscriptionSession:
         instructions=session.instructions,
         voice=_voice(out.voice),
         speed=out.speed,
-        input_audio_format=_FORMATS[type(inp.format)],
-        output_audio_format=_FORMATS[type(out.format)],
+        input_audio_format=_format(inp.format),
+        output_audio_format=_format(out.format),
         input_audio_transcription=inp.transcription,
         input_audio_noise_reduction=inp.noise_reduction,
         turn_detection=_turn_detection(inp.turn_detection, answers=True),
@@ -206,7 +203,7 @@ def beta_response(response: ResponseResource) -> BetaResponse:
         conversation_id=response.conversation_id,
         modalities=_modalities(response.output_modalities),
         voice=_voice(response.audio.output.voice),
-        output_audio_format=_FORMATS[type(response.audio.output.format)],
+        output_audio_format=_format(response.audio.output.format),
         max_output_tokens=response.max_output_tokens,
         metadata=response.metadata,
         usage=response.usage,
@@ -221,6 +218,12 @@ def _part(part: ContentPart) -> BetaPart:
             return AudioPart(transcript=transcript or "")
         case _:
             return part
+
+
+def _format(audio_format: AudioFormat) -> str:
+    """One that the beta API did not know was set before the connection, by a client secret."""
+    known = _FORMATS.get(type(audio_format))
+    return known or str(audio_format.__struct_config__.tag).removeprefix("audio/")
 
 
 def _turn_detection(detection: TurnDetection | None, *, answers: bool) -> BetaTurnDetection | None:

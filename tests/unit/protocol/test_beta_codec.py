@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duologue.core.errors import ProtocolError
+from duologue.protocol.audio_formats import PcmFormat
 from duologue.protocol.beta_codec import decode_beta_command, encode_beta_event
 from duologue.protocol.commands import AppendAudio, UpdateSession
 from duologue.protocol.errors import ErrorCode
@@ -20,6 +21,7 @@ from duologue.protocol.events import (
     IdleTimeoutTriggered,
     ItemAdded,
     ItemDone,
+    SessionCreated,
     SessionUpdated,
 )
 from duologue.protocol.items import MessageItem, OutputAudio
@@ -30,8 +32,15 @@ from duologue.protocol.response_events import (
     AudioTranscriptDelta,
     AudioTranscriptDone,
     OutputItemDone,
+    ResponseCreated,
+    ResponseDone,
     TextDelta,
     TextDone,
+)
+from duologue.protocol.response_resource import (
+    ResponseAudioOutputResource,
+    ResponseAudioResource,
+    ResponseResource,
 )
 from duologue.protocol.session_config import SessionConfig, to_wire
 from tests.unit.protocol.messages import events, of
@@ -84,6 +93,20 @@ def test_an_item_is_announced_once_as_created() -> None:
     assert encode_beta_event(ItemDone(previous_item_id=None, item=item), 1) is None
     done = OutputItemDone(response_id="r", output_index=0, item=item)
     assert written(done)["item"] == created["item"]
+
+
+def test_sessions_and_responses_are_flat() -> None:
+    resource = to_wire(SessionConfig(), "sess_1", "m", 0)
+    assert written(SessionCreated(session=resource))["session"]["input_audio_format"] == "pcm16"
+    output = ResponseAudioOutputResource(format=PcmFormat(), voice="alloy")
+    response = ResponseResource(
+        id="resp_1",
+        status="in_progress",
+        output_modalities=("audio",),
+        audio=ResponseAudioResource(output=output),
+    )
+    for event in (ResponseCreated(response=response), ResponseDone(response=response)):
+        assert written(event)["response"]["modalities"] == ["text", "audio"]
 
 
 def test_events_that_came_later_are_left_out() -> None:

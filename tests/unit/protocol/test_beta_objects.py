@@ -1,12 +1,18 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 from openai.types.beta.realtime import ConversationItem, RealtimeResponse, Session
 
-from duologue.protocol.audio_formats import FloatPcmFormat, PcmaFormat, PcmFormat, PcmuFormat
+from duologue.protocol.audio_formats import (
+    AudioFormat,
+    FloatPcmFormat,
+    PcmaFormat,
+    PcmFormat,
+    PcmuFormat,
+)
 from duologue.protocol.beta_objects import (
     BetaTranscriptionSession,
     beta_item,
@@ -80,6 +86,13 @@ def test_a_setting_is_shown_as_the_beta_names_it(
     config: SessionConfig, key: str, value: object
 ) -> None:
     assert session(config)[key] == value
+
+
+@pytest.mark.parametrize("kind", get_args(AudioFormat))
+def test_every_format_can_be_shown(kind: type[AudioFormat]) -> None:
+    shown = session(SessionConfig(input_format=kind(), output_format=kind()))
+    assert shown["input_audio_format"] == shown["output_audio_format"]
+    assert "/" not in shown["input_audio_format"]
 
 
 def test_what_the_client_set_is_shown_though_the_sdk_has_no_name_for_it() -> None:
