@@ -23,6 +23,7 @@ from duologue.gateway.telephony.carrier import (
 )
 from duologue.gateway.telephony.keypad import Keypad
 from duologue.gateway.telephony.playout import Mark, PhonePlayout, Play
+from duologue.gateway.telephony.reorder import Reorder
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.gateway.ws.channel import Channel
 from duologue.gateway.ws.connection import close_of
@@ -83,6 +84,7 @@ class PhoneCall:
         self._session: Session | None = None
         self._stream_id = ""
         self._playout = PhonePlayout(settings.lead_ms / 1000, b"")
+        self._order = Reorder()
         self._keypad = Keypad(settings.keypad_pause_s)
         self._starts_by: float | None = clock.now() + settings.start_timeout_s
         self._behind = False
@@ -144,8 +146,11 @@ class PhoneCall:
                 self._log.warning("phone_message_refused", code=exc.code, param=exc.param)
             return
         match said:
-            case Sound(payload=payload):
+            case Sound(payload=payload, number=None):
                 self._offer(AppendAudio(audio=payload))
+            case Sound(payload=payload, number=int(number)):
+                for frame in self._order.put(number, payload):
+                    self._offer(AppendAudio(audio=frame))
             case MarkPlayed(name=name):
                 heard = self._playout.mark_played(name)
                 if heard is not None and self._session is not None:

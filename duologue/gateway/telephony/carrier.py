@@ -43,9 +43,14 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What the caller says."""
+    """What the caller says.
+
+    Args:
+        number: Its place, where the carrier does not promise to keep the order.
+    """
 
     payload: bytes
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class _Start(msgspec.Struct, frozen=True):
 class _Media(msgspec.Struct, frozen=True):
     payload: str
     track: str = "inbound"
+    chunk: str | int | None = None
 
 
 class _Dtmf(msgspec.Struct, frozen=True):
@@ -81,8 +82,8 @@ class Telnyx:
         except (msgspec.MsgspecError, RecursionError) as exc:
             raise refusal(exc, message) from None
         match said:
-            case _Message(event="media", media=_Media(payload=payload, track="inbound")):
-                return Sound(read_payload(payload))
+            case _Message(event="media", media=_Media(track="inbound") as media):
+                return Sound(read_payload(media.payload), _number(media.chunk))
             case _Message(event="mark", mark=_Mark(name=name)):
                 return MarkPlayed(name)
             case _Message(event="dtmf", dtmf=_Dtmf(digit=digit)):
@@ -112,3 +113,9 @@ class Telnyx:
     def clear(self, stream_id: str) -> bytes:
         """Write what forgets."""
         return _encode({"event": "clear"})
+
+
+def _number(chunk: str | int | None) -> int | None:
+    """The place of a frame, which is written as text."""
+    text = str(chunk)
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 12 else None
