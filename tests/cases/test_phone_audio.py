@@ -120,4 +120,4 @@ async def test_frames_that_overtake_each_other_are_heard_in_order() -> None:
     heard = np.frombuffer(bytes(plugin.heard), "<i2")
     middles = heard[RATE_HZ // 100 :: RATE_HZ // 50]
     assert len(middles) >= steps - 5
-    assert np.all(np.diff(middles) > 0)
+    assert np.all(np.diff(middles) >= 0)  # G.711 has coarse steps where it is loud
