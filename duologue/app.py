@@ -58,6 +58,7 @@ from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.gateway.ws.speech_stream import SpeechStreamEndpoint
+from duologue.gateway.wyoming.server import WyomingServer
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import STALE_AT_SESSION, Observation
@@ -92,6 +93,7 @@ class App:
     Args:
         url: Where the page is; the port is the one that was taken.
         paths: Method and path of every plain HTTP route.
+        wyoming_port: The one that was taken, where the settings want one.
     """
 
     url: str
@@ -100,6 +102,7 @@ class App:
     sessions: SessionManager
     metrics: Metrics
     paths: Sequence[tuple[str, str]]
+    wyoming_port: int | None = None
 
 
 @asynccontextmanager
@@ -180,6 +183,11 @@ async def running_app(
         ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
     )
     speech_streams = SpeechStreamEndpoint(services, admission)
+    wyoming = (
+        None
+        if gateway.wyoming_port is None
+        else WyomingServer(services, admission, gateway.host, gateway.wyoming_port)
+    )
     routes = [
         *StatusRoutes(sessions, admission, metrics).routes(),
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
@@ -211,15 +219,27 @@ async def running_app(
         undo.push_async_callback(connections.wait_closed, 2 * gateway.close_timeout_s)
         undo.push_async_callback(speech_streams.close_all)
         undo.push_async_callback(calls.stop)
+        if wyoming is not None:
+            undo.push_async_callback(wyoming.close)
         undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
         undo.callback(lag.stop)
         await runner.setup()
         await calls.start()
         await _listen(runner, gateway, tls)
+        if wyoming is not None:
+            await wyoming.start()
         lag.start()
         await engine.start(progress)
         admission.open()
-        yield App(_url(gateway.host, runner, tls), tls, engine, sessions, metrics, paths)
+        yield App(
+            _url(gateway.host, runner, tls),
+            tls,
+            engine,
+            sessions,
+            metrics,
+            paths,
+            None if wyoming is None else wyoming.port,
+        )
         await _drain(sessions, gateway.drain_timeout_s, stop_now or asyncio.Event())
 
 

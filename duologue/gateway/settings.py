@@ -70,6 +70,10 @@ class GatewaySettings(Section):
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     """0 takes any free port; the one taken is in the line that says ready."""
 
+    wyoming_port: Annotated[int, Field(ge=0, le=65535)] | None = None
+    """Port where Home Assistant asks for speech and transcription (usually 10300), on the same
+    address; it knows no keys. None: there is none."""
+
     tls: TlsSettings = TlsSettings()
 
     telephony: TelephonySettings = TelephonySettings()

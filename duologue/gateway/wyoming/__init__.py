@@ -1,0 +1,1 @@
+"""The Wyoming protocol, over which Home Assistant asks for speech and for transcription."""
