@@ -16,7 +16,17 @@ from typing import Any
 
 import process_tree
 from gateway_picture import draw
-from gateway_summary import ECHO, FLOOR, OURS, PACED, PIPECAT, all_summaries, figures, summary
+from gateway_summary import (
+    DUPLEX,
+    ECHO,
+    FLOOR,
+    OURS,
+    PACED,
+    PIPECAT,
+    all_summaries,
+    figures,
+    summary,
+)
 from loadgen import Load, LoadFailed, run_load
 from priority import add_urgent_option, check_urgent
 from report import Report, Row, print_table
@@ -174,9 +184,10 @@ def _servers(only: Sequence[str], *, quick: bool) -> list[Server]:
         ECHO: bare_echo,
         OURS: lambda: duologue(OURS, ASSETS / "echo.yaml"),
         PACED: lambda: duologue(PACED, ASSETS / "echo_paced.yaml"),
+        DUPLEX: lambda: duologue(DUPLEX, ASSETS / "echo.yaml", duplex=True),
         PIPECAT: pipecat_echo,
     }
-    names = only or [name for name in makers if not (quick and name in (FLOOR, PACED))]
+    names = only or [name for name in makers if not (quick and name in (FLOOR, PACED, DUPLEX))]
     unknown = [name for name in names if name not in makers]
     if unknown:
         raise SystemExit(f"no server named {unknown[0]!r}, choose from {', '.join(makers)}")

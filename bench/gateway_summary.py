@@ -7,7 +7,8 @@ from typing import Any
 
 from report import Row
 
-OURS, PACED, ECHO, FLOOR, PIPECAT = "duologue", "duologue, paced", "bare echo", "C floor", "pipecat"
+OURS, PACED, DUPLEX = "duologue", "duologue, paced", "duologue, duplex"
+ECHO, FLOOR, PIPECAT = "bare echo", "C floor", "pipecat"
 SATURATED_PERCENT = 97.0
 """Above this use of its core a server would cost more if it could: its figure is a floor."""
 
@@ -79,6 +80,7 @@ def figures(rows: Sequence[Row], summaries: Sequence[Row], counts: Sequence[int]
     by_count = {n: [row for row in rows if row["sessions"] == n] for n in counts}
     ratios = {n: median_ratio(by_count[n], OURS, ECHO) for n in counts}
     paced = {n: median_ratio(by_count[n], PACED, ECHO) for n in counts}
+    duplex = {n: median_ratio(by_count[n], DUPLEX, ECHO) for n in counts}
     judged = [r for n, r in ratios.items() if n >= 200 and r is not None]
     extra = [a - b for a, b in _same_round(by_count[most], OURS, ECHO, "p99_ms")]
     stated: dict[str, Any] = {
@@ -100,6 +102,7 @@ def figures(rows: Sequence[Row], summaries: Sequence[Row], counts: Sequence[int]
     }
     stated |= {f"ratio_to_echo_{n}": ratio for n, ratio in ratios.items()}
     stated |= {f"ratio_to_echo_paced_{n}": r for n, r in paced.items() if r is not None}
+    stated |= {f"ratio_to_echo_duplex_{n}": r for n, r in duplex.items() if r is not None}
     return {k: round(v, 4) if isinstance(v, float) else v for k, v in stated.items()}
 
 

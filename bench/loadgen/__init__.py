@@ -42,6 +42,9 @@ class Target:
     raw: bool = False
     """The server sends appends back as they are instead of audio deltas."""
 
+    ack: bool = False
+    """Acknowledge each numbered event, as clients of the duplex dialect do."""
+
 
 class LoadFailed(Exception):
     """The generator could not hold the run: server full, closed, or wrong content."""
@@ -77,6 +80,7 @@ def run_load(
             *["--connect-gap-us", str(load.connect_gap_us), "--settle-ms", str(load.settle_ms)],
             *(["--script", script.name] if target.script else []),
             *(["--raw"] if target.raw else []),
+            *(["--ack"] if target.ack else []),
             *(["--verify"] if load.verify else []),
             *(["--hold"] if load.hold else []),
         ]

@@ -55,7 +55,7 @@ struct script_step {
 };
 
 static struct options {
-    int port, sessions, seconds, warm_seconds, settle_ms, connect_gap_us, verify, hold, raw;
+    int port, sessions, seconds, warm_seconds, settle_ms, connect_gap_us, verify, hold, raw, ack;
     uint64_t period_ns;
     const char *path, *script;
 } opt = {.sessions = 10, .seconds = 3, .warm_seconds = 1, .connect_gap_us = 500,
@@ -134,7 +134,19 @@ static void on_delta(struct session *s, const uint8_t *letters, size_t n, uint64
     s->expected_seq = seq + 1;
 }
 
+/* Acknowledges an event of the duplex dialect, whose number stands near its beginning. */
+static void acknowledge(struct session *s, const uint8_t *text, size_t n) {
+    static const char NAME[] = "\"server_event_seq\":";
+    char ack[96];
+    const uint8_t *at = memmem(text, n < 96 ? n : 96, NAME, sizeof NAME - 1);
+    if (!at || s->c.closed || s->out_len) return;
+    snprintf(ack, sizeof ack, "{\"type\":\"session.event_ack\",\"server_event_seq\":%llu}",
+             strtoull((const char *)at + sizeof NAME - 1, NULL, 10));
+    send_text(&s->c, ack);
+}
+
 static void on_text(struct session *s, const uint8_t *text, size_t n, uint64_t t) {
+    if (opt.ack) acknowledge(s, text, n);
     static const char ERROR[] = "\"type\":\"error\"";
     const char *type = opt.raw ? "audio_buffer.append\"" : "audio.delta\"";
     const char *name = opt.raw ? "\"audio\"" : "\"delta\"";
@@ -362,6 +374,7 @@ static void read_options(int argc, char **argv) {
         if (!strcmp(name, "--verify")) { opt.verify = 1; continue; }
         if (!strcmp(name, "--hold")) { opt.hold = 1; continue; }
         if (!strcmp(name, "--raw")) { opt.raw = 1; continue; }
+        if (!strcmp(name, "--ack")) { opt.ack = 1; continue; }
         if (i + 1 == argc) die("%s: unknown option, or its value is missing", name);
         const char *value = argv[++i];
         if (!strcmp(name, "--port")) opt.port = number(name, value, 1, 65535);

@@ -19,7 +19,13 @@ from c_programs import compiled
 from loadgen import Target
 from priority import go_first
 
-from servers.ours import ECHO_SCRIPT, REALTIME_PATH, serve_command
+from servers.ours import (
+    DUPLEX_ECHO_SCRIPT,
+    DUPLEX_PATH,
+    ECHO_SCRIPT,
+    REALTIME_PATH,
+    serve_command,
+)
 from servers.pipecat_env import pipecat_python
 
 HERE = Path(__file__).resolve().parent
@@ -107,12 +113,19 @@ def bare_call(answer_s: float) -> Server:
     )
 
 
-def duologue(name: str = "duologue", config: Path | None = None) -> Server:
-    """Duologue itself, with its defaults (the embedded models) or with a configuration."""
+def duologue(name: str = "duologue", config: Path | None = None, *, duplex: bool = False) -> Server:
+    """Duologue itself, with its defaults (the embedded models) or with a configuration.
+
+    Args:
+        duplex: Spoken to in the duplex dialect, each event acknowledged.
+    """
+    target = Target(path=REALTIME_PATH, script=ECHO_SCRIPT)
+    if duplex:
+        target = Target(path=DUPLEX_PATH, script=DUPLEX_ECHO_SCRIPT, ack=True)
     return Server(
         name,
         lambda port, _ttl_s: serve_command(port, config),
-        target=Target(path=REALTIME_PATH, script=ECHO_SCRIPT),
+        target=target,
         ready_path="/ready",
         metrics_path="/metrics",
     )

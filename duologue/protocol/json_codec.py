@@ -42,8 +42,8 @@ from duologue.protocol.second_reading import read_leniently
 
 _APPEND_HEAD = b'{"type":"input_audio_buffer.append","audio":"'
 _APPEND_HEAD_BYTES = len(_APPEND_HEAD)
-_MAX_APPEND_BASE64_BYTES = (MAX_APPEND_BYTES + 2) // 3 * 4
-_MAX_TIDY_APPEND_BYTES = _APPEND_HEAD_BYTES + _MAX_APPEND_BASE64_BYTES + 2
+MAX_APPEND_BASE64_BYTES = (MAX_APPEND_BYTES + 2) // 3 * 4
+_MAX_TIDY_APPEND_BYTES = _APPEND_HEAD_BYTES + MAX_APPEND_BASE64_BYTES + 2
 _CLOSING_BRACE = ord("}")
 
 _encode_base64 = pybase64.b64encode
@@ -251,7 +251,7 @@ def decode_base64(raw: msgspec.Raw, param: str) -> bytes:
     text = bytes(raw)
     if not text.startswith(b'"'):
         raise refused(f"{param} is not a string; give base64", param)
-    if len(text) - 2 > _MAX_APPEND_BASE64_BYTES:
+    if len(text) - 2 > MAX_APPEND_BASE64_BYTES:
         raise over_limit(param, (len(text) - 2) // 4 * 3, MAX_APPEND_BYTES, param, "bytes")
     encoded = text[1:-1]
     if b"\\" in encoded:

@@ -116,6 +116,44 @@ def test_speech_says_what_it_is(audio: bytes, rate: int) -> None:
     }
 
 
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@given(
+    audio=st.binary(max_size=9) | st.just("no base64"),
+    hints=st.dictionaries(
+        st.sampled_from(["format", "sample_rate_hz", "start_sample", "event_id", "is_speech", "x"]),
+        st.sampled_from(
+            ["pcm16", "g711_ulaw", 'a":b', "", 8000, 16000, -1, True, None, {"rate": 1}]
+        ),
+        max_size=4,
+    ),
+)
+def test_the_short_way_of_an_append_leads_to_the_same_as_the_long_one(
+    separators: tuple[str, str], audio: bytes | str, hints: dict[str, Any]
+) -> None:
+    def outcome(fields: dict[str, Any]) -> Any:
+        try:
+            return decode_duplex_command(json.dumps(fields, separators=separators))
+        except ClientError as exc:
+            return exc.code, exc.param, exc.event_id
+
+    text = audio if isinstance(audio, str) else base64.b64encode(audio).decode()
+    kind, append = {"type": "input_audio_buffer.append"}, {"audio": text, **hints}
+    assert outcome({**kind, **append}) == outcome({**append, **kind})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [b',"audio":"AAAA"', b',"type":"x"', b',"format":"pcm16","format":"pcm16"', b',"delta":""'],
+)
+def test_the_short_way_overlooks_no_second_key(more: bytes) -> None:
+    message = b'{"type":"input_audio_buffer.append","audio":"AAAA"' + more + b"}"
+    if b"delta" in more:
+        assert decode_duplex_command(message) == AppendPlacedAudio(audio=bytes(3))
+        return
+    with pytest.raises(ClientError):
+        decode_duplex_command(message)
+
+
 @pytest.mark.parametrize("name", ["audio", "delta"])
 def test_audio_has_two_names(name: str) -> None:
     command = read(type="input_audio_buffer.append", event_id="e", **{name: "AQA="})
