@@ -20,6 +20,7 @@ from duologue.protocol.config_checks import (
     check_modalities,
     check_nesting,
     check_range,
+    check_tool_choice,
     check_tools,
     check_voice,
     check_written,
@@ -31,7 +32,7 @@ from duologue.protocol.limits import (
     MAX_TOOLS,
     MAX_WRITTEN_BYTES,
 )
-from duologue.protocol.session_config import CustomVoice, FunctionTool
+from duologue.protocol.session_config import CustomVoice, FunctionChoice, FunctionTool
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
@@ -83,6 +84,19 @@ def test_tools_need_names_that_can_be_told_apart() -> None:
         check_tools([FunctionTool(name="")], "p")
     with pytest.raises(LimitExceeded):
         check_tools([FunctionTool(name=str(n)) for n in range(MAX_TOOLS + 1)], "p")
+
+
+def test_a_tool_choice_needs_a_tool_to_fall_on() -> None:
+    tools = [FunctionTool(name="look")]
+    for choice in ("auto", "none", "required", FunctionChoice(name="look")):
+        assert check_tool_choice(choice, tools, "p") == choice  # type: ignore[arg-type]
+    assert check_tool_choice("none", [], "p") == "none"
+    with pytest.raises(ProtocolError, match="there are no tools") as caught:
+        check_tool_choice("required", [], "p")
+    assert caught.value.param == "p"
+    with pytest.raises(ProtocolError, match="there is no tool 'go'; there are: look") as caught:
+        check_tool_choice(FunctionChoice(name="go"), tools, "p")
+    assert caught.value.param == "p.name"
 
 
 def test_the_token_limit_leaves_room_for_an_answer() -> None:

@@ -20,6 +20,7 @@ from duologue.protocol.session_config import (
     SemanticVad,
     ServerVad,
     SessionConfig,
+    TokenLimits,
     TraceLabels,
     Transcription,
     to_wire,
@@ -373,3 +374,19 @@ def test_a_session_must_fit_into_one_message_to_a_client(patch: SessionPatch, pa
     with pytest.raises(LimitExceeded) as refusal:
         merge(SessionConfig(), patch)
     assert refusal.value.param == param
+
+
+def test_a_limit_of_the_conversation_must_leave_room_for_one() -> None:
+    def limited(tokens: int) -> SessionPatch:
+        limits = TokenLimits(post_instructions=tokens)
+        return SessionPatch(truncation=RetentionRatio(retention_ratio=0.5, token_limits=limits))
+
+    patch = limited(100)
+    assert merge(SessionConfig(), patch).truncation == patch.truncation
+    with pytest.raises(ProtocolError) as refusal:
+        merge(SessionConfig(), limited(99))
+    assert refusal.value.param == "session.truncation.token_limits.post_instructions"
+    shown = to_wire(SessionConfig(truncation=RetentionRatio(retention_ratio=0.5)), "s", "m", 0)
+    assert b'"truncation":{"type":"retention_ratio","retention_ratio":0.5}' in msgspec.json.encode(
+        shown
+    )

@@ -19,6 +19,7 @@ from duologue.protocol.events import (
 )
 from duologue.protocol.items import (
     FunctionCallItem,
+    FunctionCallOutputItem,
     InputAudio,
     InputText,
     Item,
@@ -95,6 +96,36 @@ def test_an_item_without_an_id_gets_one_and_is_complete() -> None:
     assert isinstance(added, ItemAdded)
     assert added.item.id.startswith("item_")
     assert added.item.status == "completed"
+
+
+def test_a_call_without_an_id_of_its_own_gets_one() -> None:
+    bench = Bench()
+    added, _ = bench.conversation.create(CreateItem(item=FunctionCallItem(name="look")))
+    assert isinstance(added, ItemAdded)
+    assert isinstance(added.item, FunctionCallItem)
+    assert added.item.call_id.startswith("call_")
+    assert len(added.item.call_id) <= 32
+
+
+def test_the_output_of_a_function_finds_room_and_keeps_its_place() -> None:
+    bench = Bench(max_items=3)
+    for item in (user("a"), user("b"), FunctionCallItem(id="c", name="look", call_id="c1")):
+        bench.add(item)
+    output = FunctionCallOutputItem(id="d", call_id="c1", output="seen")
+    deleted, added, _ = bench.conversation.create(CreateItem(item=output, previous_item_id="c"))
+    assert deleted == ItemDeleted(item_id="a")
+    assert isinstance(added, ItemAdded)
+    assert (added.item.id, added.previous_item_id) == ("d", "c")
+
+
+def test_an_output_whose_place_was_forgotten_for_it_stands_at_the_front() -> None:
+    bench = Bench(max_items=2)
+    bench.add(user("a"))
+    bench.add(FunctionCallItem(id="c", name="look", call_id="c1"))
+    output = FunctionCallOutputItem(id="d", call_id="c1", output="seen")
+    _, added, _ = bench.conversation.create(CreateItem(item=output, previous_item_id="a"))
+    assert isinstance(added, ItemAdded)
+    assert added.previous_item_id is None
 
 
 def test_audio_of_an_item_is_not_shown_again() -> None:

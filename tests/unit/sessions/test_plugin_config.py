@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.duplex_plugins.contract import Capabilities, PluginConfig
+from duologue.duplex_plugins.contract import Capabilities, PluginConfig, Retention
+from duologue.engines.payloads import Tools, ToolSpec
 from duologue.protocol.commands import ResponseParams
 from duologue.protocol.response_config import response_config
-from duologue.protocol.session_config import CustomVoice, SessionConfig, Voice
+from duologue.protocol.session_config import (
+    CustomVoice,
+    FunctionChoice,
+    FunctionTool,
+    RetentionRatio,
+    SessionConfig,
+    TokenLimits,
+    Truncation,
+    Voice,
+)
 from duologue.sessions.plugin_config import plugin_config, supported_by
 
 CAPABILITIES = Capabilities(voices=("heart", "bella"))
@@ -71,3 +81,51 @@ def test_a_session_transcribes_where_there_is_a_recogniser_and_audio_is_kept_for
 ) -> None:
     supported = supported_by(capabilities, frozenset(), recogniser=recogniser)
     assert supported.transcribes is transcribes
+
+
+LOOK = FunctionTool(name="look", description="Looks.", parameters={"type": "object"})
+GO = FunctionTool(name="go")
+SPECS = (ToolSpec("look", "Looks.", '{"type":"object"}'), ToolSpec("go"))
+
+
+@pytest.mark.parametrize(
+    ("config", "tools"),
+    [
+        (SessionConfig(), Tools()),
+        (SessionConfig(tools=(LOOK, GO)), Tools(SPECS)),
+        (SessionConfig(tools=(LOOK, GO), tool_choice="none"), Tools(SPECS, "none")),
+        (
+            SessionConfig(tools=(LOOK, GO), tool_choice=FunctionChoice(name="go")),
+            Tools(SPECS, "required", "go"),
+        ),
+        (
+            SessionConfig(tools=(LOOK, GO), parallel_tool_calls=False),
+            Tools(SPECS, parallel=False),
+        ),
+        # What a session once chose must not break it when its tools are others.
+        (SessionConfig(tools=(GO,), tool_choice=FunctionChoice(name="look")), Tools(SPECS[1:])),
+        (SessionConfig(tool_choice="required"), Tools()),
+    ],
+)
+def test_a_model_is_told_what_it_may_call(config: SessionConfig, tools: Tools) -> None:
+    assert plugin_config(config, CAPABILITIES).tools == tools
+
+
+@pytest.mark.parametrize(
+    ("truncation", "retention"),
+    [
+        ("auto", Retention()),
+        ("disabled", Retention(allowed=False)),
+        (RetentionRatio(retention_ratio=0.5), Retention(keep=0.5)),
+        (
+            RetentionRatio(retention_ratio=0.5, token_limits=TokenLimits(post_instructions=900)),
+            Retention(keep=0.5, max_tokens=900),
+        ),
+    ],
+)
+def test_a_model_is_told_what_becomes_of_a_long_conversation(
+    truncation: Truncation, retention: Retention
+) -> None:
+    config = SessionConfig(truncation=truncation)
+    assert plugin_config(config, CAPABILITIES).retention == retention
+    assert plugin_config(response_config(config), CAPABILITIES).retention == retention

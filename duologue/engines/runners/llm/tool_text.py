@@ -220,9 +220,7 @@ def _decode(text: str) -> tuple[Any, int]:
         return None, -1
     try:
         return _JSON.raw_decode(text)
-    except ValueError:
-        return None, -1
-    except RecursionError:
+    except (ValueError, RecursionError):
         return None, -1
 
 

@@ -64,6 +64,11 @@ CASES: list[tuple[str, str, list[Call]]] = [
     ("{not json", "{not json", []),
     ("``` <b>bold</b> ```", "``` <b>bold</b> ```", []),
     ("a ``", "a ``", []),
+    (f"```\n<tool_call>{WEATHER}", "", [FOUND_WEATHER]),
+    (f'{WEATHER} [1, 2] {{"name": "look"', "", [FOUND_WEATHER]),
+    (f"{WEATHER} and so on <b> {{ {TIMER}", "", [FOUND_WEATHER]),
+    (f"<tool_call>[[{WEATHER}]]</tool_call>", "", [BROKEN]),
+    ("<tool_call>" + "[" * 9 + "]</tool_call>", "", [BROKEN]),
     ("", "", []),
 ]
 
