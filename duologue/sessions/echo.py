@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from duologue.codecs import pcm_to_float
-from duologue.core.audio import AudioFrame
+from duologue.core.audio import SAMPLE_BYTES, AudioFrame
 from duologue.sessions.band_levels import (
     BANDS,
     ROWS_PER_S,
@@ -88,8 +88,7 @@ _LATE_S = 0.3
 _SETTLING_RATE = 0.02
 
 
-@dataclass(slots=True)
-class _Played:
+class _Played(NamedTuple):
     """A run of samples, and when it is heard."""
 
     pcm: bytes
@@ -110,6 +109,7 @@ class EchoJudge:
 
     def __init__(self, played_hz: int, heard_hz: int) -> None:
         self._played_hz = played_hz
+        self._s_per_byte = 1 / (played_hz * SAMPLE_BYTES)
         self._heard_bank = bank_for(heard_hz)
         self._played_bank = bank_for(played_hz)
         self._audible_until = -math.inf
@@ -140,7 +140,7 @@ class EchoJudge:
             audible_until: When what was sent will have been heard; earlier than it was, where
                 something was taken back.
         """
-        if audible_until < self._audible_until:
+        if audible_until < self._audible_until - _RUN_GAP_S:
             self._stopped(max(audible_until, 0.0))
         return now < self._audible_until + _TAIL_S
 
@@ -149,10 +149,10 @@ class EchoJudge:
         if starts_at < self._audible_until - _RUN_GAP_S:
             # What was to come instead was taken back.
             self._stopped(starts_at)
-        ends_at = starts_at + len(pcm) / 2 / self._played_hz
+        self._audible_until = ends_at = starts_at + len(pcm) * self._s_per_byte
         self._waiting.append(_Played(pcm, starts_at, ends_at))
-        self._audible_until = max(self._audible_until, ends_at)
-        self._forget_before(now - _KEPT_S)
+        if self._waiting[0].ends_at < now - _KEPT_S:
+            self._forget_before(now - _KEPT_S)
 
     def is_echo(self, heard: AudioFrame, clock_offset: float) -> bool:
         """Judge the end of what the microphone heard.
@@ -196,7 +196,7 @@ class EchoJudge:
         if self._waiting and self._waiting[-1].ends_at > now:
             last = self._waiting[-1]
             samples = int((now - last.starts_at) * self._played_hz)
-            self._waiting[-1] = _Played(last.pcm[: 2 * samples], last.starts_at, now)
+            self._waiting[-1] = _Played(last.pcm[: samples * SAMPLE_BYTES], last.starts_at, now)
         kept = max(0, int((now - self._run_at) * self._played_hz)) if len(self._run) else 0
         self._run = self._run[:kept]
         self._slots[self._slots > int(now * ROWS_PER_S)] = -1
