@@ -10,6 +10,8 @@ ITEM, RESPONSE = "item_of_the_answer", "resp_of_the_answer"
 """To be replaced by the ids of the latest answer."""
 
 _AUDIO = base64.b64encode(b"\x10\x00" * 240).decode()
+_OPUS = {"type": "audio/opus"}
+_FLOATS = {"type": "audio/pcm_f32le", "rate": 16000}
 _TOOL = {
     "type": "function",
     "name": "look_up",
@@ -123,6 +125,9 @@ _GA: Sequence[dict[str, Any]] = (
         },
     },
     {"type": "session.update", "session": {"audio": {"input": {"turn_detection": None}}}},
+    {"type": "session.update", "session": {"audio": {"input": {"format": _OPUS}}}},
+    {"type": "session.update", "session": {"audio": {"output": {"format": _OPUS}}}},
+    {"type": "session.update", "session": {"audio": {"input": {"format": _FLOATS}}}},
     {
         "type": "response.create",
         "event_id": "mine",
