@@ -21,7 +21,14 @@ from duologue.protocol.commands import (
     ResponseParams,
     UpdateSession,
 )
-from duologue.protocol.session_config import MaxTokens, Modality, NoiseReduction, Voice
+from duologue.protocol.errors import ErrorCode, refused
+from duologue.protocol.session_config import (
+    FunctionChoice,
+    MaxTokens,
+    Modality,
+    NoiseReduction,
+    Voice,
+)
 from duologue.protocol.session_patch import (
     AudioInputPatch,
     AudioOutputPatch,
@@ -45,9 +52,38 @@ _T = TypeVar("_T")
 _N = TypeVar("_N", None, UnsetType)
 
 
+class NamedFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """A function by its name."""
+
+    name: str
+
+
+class FlatChoice(msgspec.Struct, frozen=True, kw_only=True, tag="function"):
+    """The function that the model must call; the beta API had its name one level further in."""
+
+    name: str | UnsetType = UNSET
+    function: NamedFunction | UnsetType = UNSET
+
+    def choice(self, param: str) -> FunctionChoice:
+        """Return the same in the form of GA.
+
+        Raises:
+            ProtocolError: There is no name.
+        """
+        inside = UNSET if self.function is UNSET else self.function.name
+        name = _first(self.name, inside)
+        if name is UNSET:
+            raise refused(f"{param}.name is required", f"{param}.name", ErrorCode.MISSING_PARAMETER)
+        return FunctionChoice(name=name)
+
+
+AnyChoice: TypeAlias = Literal["auto", "none", "required"] | FlatChoice
+
+
 class FlatSession(SessionPatch, frozen=True, kw_only=True):
     """The body of ``session.update`` with the fields of both forms."""
 
+    tool_choice: AnyChoice | Unset | None = UNSET  # type: ignore[assignment]
     modalities: tuple[Modality, ...] | Unset | None = UNSET
     voice: Voice | Unset | None = UNSET
     speed: float | Unset | None = UNSET
@@ -61,6 +97,8 @@ class FlatSession(SessionPatch, frozen=True, kw_only=True):
     def patch(self) -> SessionPatch:
         """Return the same in the nested form."""
         given = {name: getattr(self, name) for name in SessionPatch.__struct_fields__}
+        if isinstance(self.tool_choice, FlatChoice):
+            given["tool_choice"] = self.tool_choice.choice("session.tool_choice")
         if all(getattr(self, name) is UNSET for name in _FLAT_SESSION_FIELDS):
             return SessionPatch(**given)
         audio = self.audio or AudioPatch()
@@ -86,6 +124,7 @@ class FlatSession(SessionPatch, frozen=True, kw_only=True):
 class FlatResponse(ResponseParams, frozen=True, kw_only=True):
     """The body of ``response.create`` with the fields of both forms."""
 
+    tool_choice: AnyChoice | UnsetType = UNSET  # type: ignore[assignment]
     modalities: tuple[Modality, ...] | UnsetType = UNSET
     voice: Voice | UnsetType = UNSET
     output_audio_format: FlatFormat | UnsetType = UNSET
@@ -94,6 +133,8 @@ class FlatResponse(ResponseParams, frozen=True, kw_only=True):
     def params(self) -> ResponseParams:
         """Return the same in the nested form."""
         given = {name: getattr(self, name) for name in ResponseParams.__struct_fields__}
+        if isinstance(self.tool_choice, FlatChoice):
+            given["tool_choice"] = self.tool_choice.choice("response.tool_choice")
         if all(getattr(self, name) is UNSET for name in _FLAT_RESPONSE_FIELDS):
             return ResponseParams(**given)
         out = self.audio.output if self.audio else UNSET

@@ -180,7 +180,7 @@ _BETA: Sequence[dict[str, Any]] = (
             "voice": "verse",
             "output_audio_format": "pcm16",
             "tools": [_TOOL],
-            "tool_choice": "none",
+            "tool_choice": {"type": "function", "function": {"name": "look_up"}},
             "temperature": 0.7,
             "max_response_output_tokens": 100,
             "conversation": "auto",

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from duologue.core.errors import ProtocolError
 from duologue.protocol.audio_formats import FormatPatch
 from duologue.protocol.commands import (
     CreateResponse,
@@ -14,9 +15,10 @@ from duologue.protocol.commands import (
     ResponseParams,
     UpdateSession,
 )
+from duologue.protocol.errors import ErrorCode
 from duologue.protocol.flat_fields import FlatCreateResponse, FlatSession, FlatUpdate
 from duologue.protocol.json_codec import decode_command
-from duologue.protocol.session_config import CustomVoice, SessionConfig
+from duologue.protocol.session_config import CustomVoice, FunctionChoice, SessionConfig
 from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import (
     AudioInputPatch,
@@ -138,6 +140,28 @@ def test_a_flat_request_is_the_nested_one_in_other_words() -> None:
         max_output_tokens="inf",
         metadata={"k": "v"},
     )
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"type": "function", "name": "f"},
+        {"type": "function", "function": {"name": "f"}},
+        {"type": "function", "name": "f", "function": {"name": "g"}},
+    ],
+)
+def test_a_function_may_be_chosen_in_either_form(choice: dict[str, Any]) -> None:
+    assert patch({"tool_choice": choice}).tool_choice == FunctionChoice(name="f")
+    assert params({"tool_choice": choice}).tool_choice == FunctionChoice(name="f")
+
+
+@pytest.mark.parametrize("choice", [{"type": "function"}, {"type": "function", "function": {}}])
+def test_a_choice_without_a_name_is_refused(choice: dict[str, Any]) -> None:
+    for decode, where in ((patch, "session"), (params, "response")):
+        with pytest.raises(ProtocolError) as refusal:
+            decode({"tool_choice": choice})
+        assert refusal.value.code == ErrorCode.MISSING_PARAMETER
+        assert str(refusal.value.param).startswith(f"{where}.tool_choice")
 
 
 def test_the_session_of_transcripts_had_an_event_of_its_own() -> None:
