@@ -30,7 +30,7 @@ class ErrorPage(msgspec.Struct, frozen=True):
 
 def error_response(exc: DuologueError) -> web.Response:
     """Return the JSON answer for an error before an upgrade, or of a plain route."""
-    return refusal(exc, ErrorPage(error_body(exc)))
+    return refusal(exc, _page(error_body(exc)))
 
 
 def refusal(exc: DuologueError, page: msgspec.Struct) -> web.Response:
@@ -68,14 +68,24 @@ async def errors_in_json(request: web.Request, handler: Handler) -> web.StreamRe
         asked = f"{request.method} {request.path[:200]}"
         if exc.status == 404:
             body = _invalid(f"there is nothing at {asked}; docs/protocol.md has what there is")
-            return json_answer(ErrorPage(msgspec.structs.replace(body, code=UNKNOWN_URL)), 404)
+            return json_answer(_page(msgspec.structs.replace(body, code=UNKNOWN_URL)), 404)
         if allowed is None:
             body = _invalid(f"{asked}: {exc.reason}")
             code = ErrorCode.MESSAGE_TOO_LARGE if exc.status == 413 else ErrorCode.INVALID_REQUEST
-            return json_answer(ErrorPage(msgspec.structs.replace(body, code=code)), exc.status)
+            return json_answer(_page(msgspec.structs.replace(body, code=code)), exc.status)
         body = _invalid(f"{asked} is not possible; allowed here: {allowed}")
         body = msgspec.structs.replace(body, code=METHOD_NOT_SUPPORTED)
         return json_answer(ErrorPage(body), exc.status, {"Allow": allowed})
+
+
+def _page(body: ErrorBody) -> ErrorPage:
+    """Return a page that can be sent: what a client's bytes were quoted from may be no text."""
+    param = None if body.param is None else _text(body.param)
+    return ErrorPage(msgspec.structs.replace(body, message=_text(body.message), param=param))
+
+
+def _text(said: str) -> str:
+    return said.encode(errors="replace").decode()
 
 
 def _invalid(message: str) -> ErrorBody:

@@ -33,7 +33,7 @@ async def check(schemathesis: str, options: list[str], folder: Path) -> int:
             f"--header=Authorization: Bearer {API_KEY}",
             "--checks=all",
             f"--exclude-checks={NOT_CHECKED}",
-            "--workers=2",
+            "--workers=1",
             "--seed=7",
             *options,
         )

@@ -48,6 +48,7 @@ class TwilioVoiceRoutes:
                 summary="Answer a call to a number at Twilio: connect it to this server.",
                 handle=self._answer,
                 body=(Content(FORM),),
+                needs_body=False,
                 answers=(Content(XML),),
                 refusals=(400, 413),
                 is_work=False,

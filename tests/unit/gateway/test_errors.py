@@ -45,3 +45,9 @@ def test_what_went_wrong_inside_is_not_told() -> None:
     answer = error_response(EngineError("/secret/path: no such file"))
     assert answer.status == 500
     assert b"secret" not in answer.body
+
+
+def test_what_is_quoted_of_a_client_may_be_no_text() -> None:
+    answer = error_response(ClientError("there is no \udcff", param="a\ud800"))
+    error = json.loads(answer.body)["error"]
+    assert (error["message"], error["param"]) == ("there is no ?", "a?")

@@ -159,6 +159,10 @@ async def test_a_form_over_the_limit_is_refused() -> None:
         ("boundary=x", b"--x\r\nnonsense"),
         ("boundary=x", b"--x\r\n\r\nvalue\r\n--x--\r\n"),
         ("boundary=x", b"no boundary at all"),
+        (
+            "boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="\xff"\r\n\r\n\xff\r\n--x--\r\n',
+        ),
         ("boundary=x", b'--x\r\nContent-Disposition: form-data; n\xb8e="a"\r\n\r\nb\r\n--x--\r\n'),
         ("boundary=x", b'--x\r\nContent-Disposition: \xb8; name="a"\r\n\r\nb\r\n--x--\r\n'),
         ("boundary=x", b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n\xff\r\n--x--\r\n"),
