@@ -13,8 +13,6 @@ from typing import TypeVar
 
 import msgspec
 from aiohttp import (
-    BadContentDispositionHeader,
-    BadContentDispositionParam,
     BodyPartReader,
     web,
 )
@@ -32,8 +30,6 @@ _MALFORMED = (
     *(ValueError, AssertionError, LookupError, RuntimeError),
     HttpProcessingError,
     web.RequestPayloadError,
-    # Warnings; where they are no errors, the part has no name.
-    *(BadContentDispositionHeader, BadContentDispositionParam),
 )
 """What aiohttp's reader raises for a form that is none."""
 

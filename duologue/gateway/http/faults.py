@@ -6,7 +6,9 @@ This module must not know what is served.
 from __future__ import annotations
 
 import logging
+import warnings
 
+from aiohttp import BadContentDispositionHeader, BadContentDispositionParam
 from aiohttp.http import HttpProcessingError
 
 
@@ -23,7 +25,12 @@ class OurFaults(logging.Filter):
 
 
 def server_logger() -> logging.Logger:
-    """Return the logger for aiohttp's server."""
+    """Return the logger for aiohttp's server, and silence its warnings about peers.
+
+    Python would keep each such text for ever, to say it once only.
+    """
+    for kind in (BadContentDispositionHeader, BadContentDispositionParam):
+        warnings.filterwarnings("ignore", category=kind)
     logger = logging.getLogger("duologue.gateway.http")
     if not any(isinstance(each, OurFaults) for each in logger.filters):
         logger.addFilter(OurFaults())

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 from aiohttp import web
+from aiohttp.multipart import parse_content_disposition
 
 from duologue.gateway.http.faults import OurFaults, server_logger
 from tests.unit.gateway.raw_websocket import connected
@@ -49,3 +50,9 @@ async def test_a_fault_of_ours_is_logged(caplog: pytest.LogCaptureFixture) -> No
 def test_the_logger_filters_once_however_many_servers_there_are() -> None:
     assert server_logger() is server_logger()
     assert len([each for each in server_logger().filters if isinstance(each, OurFaults)]) == 1
+
+
+def test_a_peers_malformed_header_is_no_warning_of_ours() -> None:
+    server_logger()
+    # An error here, unless it is silenced.
+    assert parse_content_disposition('form-data; n\udcb8e="a"') == ("form-data", {})
