@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.http_fuzz import fuzz
 
-COUNT = 150
+COUNT = 80
 """For each route."""
 
 
