@@ -30,7 +30,7 @@ from duologue.protocol.duplex.events import (
     PlaybackAcknowledged,
 )
 from duologue.protocol.duplex.session_merge import merge_duplex
-from duologue.protocol.duplex.session_patch import DuplexPatch
+from duologue.protocol.duplex.session_patch import DuplexPatch, as_duplex
 from duologue.protocol.duplex.session_resource import DuplexCapabilities, duplex_to_wire
 from duologue.protocol.errors import ErrorCode, error_event, refused
 from duologue.protocol.events import OutputBufferCleared
@@ -54,6 +54,8 @@ class PlainSide:
     """A session without the extensions: nothing is added."""
 
     def __init__(self, person: Person) -> None:
+        self.idle_timeout_s: float | None = None
+        """How long the client may be silent; ``None``: as long as it likes."""
         self.spoke_at = 0.0
         """When the client last said something other than audio."""
         self._person = person
@@ -152,7 +154,8 @@ class DuplexSide(PlainSide):
         self, config: SessionConfig, patch: SessionPatch, supported: Supported
     ) -> SessionConfig:
         """As without the extensions; these settings too."""
-        assert isinstance(patch, DuplexPatch)
+        if not isinstance(patch, DuplexPatch):
+            patch = as_duplex(patch)
         if patch.model is not UNSET and patch.model != self._model:
             raise refused(
                 f"the model is '{self._model}' and cannot change; open another session",
@@ -174,9 +177,9 @@ class DuplexSide(PlainSide):
 
     def idle_at(self) -> float:
         """As the client has set it."""
-        if self._idle_timeout_s is None:
+        if self.idle_timeout_s is None:
             return math.inf
-        return max(self.spoke_at, self._person.heard_at) + self._idle_timeout_s
+        return max(self.spoke_at, self._person.heard_at) + self.idle_timeout_s
 
     def take_in(
         self,
@@ -245,7 +248,7 @@ class DuplexSide(PlainSide):
         self._dialogue.interrupt(now, CLIENT_CANCELLED)
 
     def _configure(self, config: DuplexConfig) -> None:
-        self._idle_timeout_s = config.idle_timeout_s
+        self.idle_timeout_s = config.idle_timeout_s
         self._speaking.playback.only_acknowledged = config.playback_commit_policy == "ack_only"
 
     def _append(self, command: AppendPlacedAudio, wire: AudioFormat, now: float) -> None:

@@ -285,7 +285,9 @@ class SessionMachine:
                 deadline = min(deadline, since + self._settings.response_timeout_s)
         if self.listening.turn is not None:
             deadline = min(deadline, self._input_stalls_at())
-        return min(deadline, self._side.idle_at())
+        if self._side.idle_timeout_s is not None:
+            deadline = min(deadline, self._side.idle_at())
+        return deadline
 
     def audio_ms(self) -> int:
         """Return how many milliseconds of the person's audio have come in."""

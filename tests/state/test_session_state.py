@@ -55,6 +55,7 @@ from duologue.protocol.session_patch import (
     SessionPatch,
     TurnDetectionPatch,
 )
+from duologue.sessions.manager import NO_CHANGE
 from duologue.sessions.response import ResponseState
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from tests.fakes.call import FakeCall
@@ -121,11 +122,14 @@ def check_pairs(conversation: Sequence[ItemView]) -> None:
 class SessionModel(RuleBasedStateMachine):
     """The invariants of the wire, of bounds and of lanes, in every order of events."""
 
+    patch = NO_CHANGE
+    """What the call is opened with."""
+
     @initialize()
     def call_begins(self) -> None:
         engine = FakeEngine(pipelines=(STAGE, "vad", "asr", "end_of_turn"))
         self.plugin = ContractPlugin()
-        self.call = FakeCall(self.plugin, engine, SETTINGS)
+        self.call = FakeCall(self.plugin, engine, SETTINGS, patch=self.patch)
         tools = (FunctionTool(name="look"),)
         self.call.send(UpdateSession(session=SessionPatch(tools=tools)))
         self.client = self.call.client
