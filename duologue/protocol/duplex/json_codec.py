@@ -124,6 +124,8 @@ def decode_duplex_command(message: bytes | str) -> Command:
     except ClientError as exc:
         exc.event_id = exc.event_id or readable_event_id(message)
         raise
+    except RecursionError as exc:
+        raise refusal(exc, message) from None
     return command
 
 
@@ -183,7 +185,7 @@ def _tidy_append(message: bytes, start: int) -> AppendPlacedAudio | None:
         # As many keys as there are fields: none stands twice, and no object is inside another.
         if said.count(b'":') == len(fields) and "audio" not in fields and "delta" not in fields:
             return placed_audio(hints, audio)
-    except (binascii.Error, msgspec.MsgspecError, ClientError):
+    except (binascii.Error, msgspec.MsgspecError, RecursionError, ClientError):
         pass
     return None
 

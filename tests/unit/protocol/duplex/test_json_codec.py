@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from typing import Any, get_args
 
@@ -348,3 +349,19 @@ def test_a_bad_setting_is_refused_in_both_forms(fields: dict[str, Any], code: st
 def test_garbage_is_refused(message: bytes | str) -> None:
     with pytest.raises(ClientError):
         decode_duplex_command(message)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'{"type":"input_audio_buffer.append","audio":"AAAA","x":',
+        b'{"type":"turn.signal","event":"barge_in","payload":{"x":',
+        b'{"type":"session.update","x":',
+        b'{"type":"close","x":',
+    ],
+)
+@pytest.mark.parametrize("depth", [500, 950, 1000, 5000])
+def test_no_depth_of_nesting_breaks_the_reader(head: bytes, depth: int) -> None:
+    tail = b"}" * head.count(b"{")
+    with contextlib.suppress(ClientError):
+        decode_duplex_command(head + b"[" * depth + b"]" * depth + tail)
