@@ -240,7 +240,7 @@ async def running_app(
             paths,
             None if wyoming is None else wyoming.port,
         )
-        await _drain(sessions, gateway.drain_timeout_s, stop_now or asyncio.Event())
+        await _drain(sessions, door, gateway.drain_timeout_s, stop_now or asyncio.Event())
 
 
 def configured_pipelines(settings: Settings) -> dict[str, Pipeline]:
@@ -290,15 +290,23 @@ async def _listen(runner: web.AppRunner, gateway: GatewaySettings, tls: Tls | No
         ) from exc
 
 
-async def _drain(sessions: SessionManager, timeout_s: float, stop_now: asyncio.Event) -> None:
-    """Let calls that go on end by themselves, for a while."""
+async def _drain(
+    sessions: SessionManager, door: FrontDoor, timeout_s: float, stop_now: asyncio.Event
+) -> None:
+    """Let calls and requests that go on end by themselves, for a while."""
     sessions.accepting = False
     async with asyncio.TaskGroup() as group:
-        empty = group.create_task(sessions.wait_empty(timeout_s), name="drain")
+        over = group.create_task(_all_over(sessions, door, timeout_s), name="drain")
         hurry = group.create_task(stop_now.wait(), name="stop-now")
-        await asyncio.wait((empty, hurry), return_when=asyncio.FIRST_COMPLETED)
-        empty.cancel()
+        await asyncio.wait((over, hurry), return_when=asyncio.FIRST_COMPLETED)
+        over.cancel()
         hurry.cancel()
+
+
+async def _all_over(sessions: SessionManager, door: FrontDoor, timeout_s: float) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(sessions.wait_empty(timeout_s), name="drain-calls")
+        group.create_task(door.wait_idle(timeout_s), name="drain-requests")
 
 
 def _flight_keeper(

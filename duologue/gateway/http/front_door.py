@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from aiohttp import web
 
@@ -35,6 +35,8 @@ class FrontDoor:
         self._admission = admission
         self._settings = settings
         self._requests = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._log = get_logger("gateway")
 
     def before(self, route: Route) -> Handler:
@@ -55,6 +57,12 @@ class FrontDoor:
 
         return serve
 
+    async def wait_idle(self, timeout_s: float) -> None:
+        """Wait until nothing is worked on, for ``timeout_s`` at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._idle.wait()
+
     @contextmanager
     def _counted(self) -> Iterator[None]:
         limit = self._settings.max_requests
@@ -64,10 +72,13 @@ class FrontDoor:
                 retry_after_s=RETRY_AFTER_S,
             )
         self._requests += 1
+        self._idle.clear()
         try:
             yield
         finally:
             self._requests -= 1
+            if not self._requests:
+                self._idle.set()
 
     async def _while_wanted(self, request: web.Request, route: Route) -> web.StreamResponse:
         """Run a handler until it is done, its client has gone, or its time is over."""

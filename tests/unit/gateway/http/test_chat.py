@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -181,3 +182,23 @@ async def test_whoever_hangs_up_stops_the_work(server: ChatGateway, how: dict[st
         asking.cancel()
     await until(lambda: server.work == 0)
     assert (await server.ask("hello"))[0] == 200
+
+
+async def test_a_server_that_stops_lets_an_answer_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = chat_settings(tmp_path, HttpSettings(max_output_tokens=200_000))
+    # Beyond the drain there is no time at all.
+    times = {"drain_timeout_s": 60.0, "close_timeout_s": 0.001}
+    gateway = settings.gateway.model_copy(update=times)
+    body = question("long " * 3000, model="mute")
+    async with aiohttp.ClientSession() as http, asyncio.TaskGroup() as group:
+        async with chat_gateway(settings.model_copy(update={"gateway": gateway})) as server:
+            url = f"{server.url}/chat/completions"
+            asking = group.create_task(http.post(url, json=body, headers=server.http.headers))
+            await until(lambda: server.work > 0)
+        answer = await asking
+        assert answer.status == 200
+        said = (await answer.json())["choices"][0]["message"]["content"]
+    assert said.count("long") == 3000
