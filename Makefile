@@ -113,9 +113,30 @@ bench: $(STAMPS)/dev models ## Run the benchmarks; results in bench/results
 		echo "== $$script"; $(BIN)/python "$$script" $(ARGS); \
 	done
 
+# libdatachannel has wheels for Python 3.12 and newer, so it gets an environment of its own.
+WEBRTC_VENV := .venv-webrtc
+WEBRTC_PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12,\
+	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $(p))))
+
+.PHONY: check-webrtc
+check-webrtc: $(WEBRTC_VENV)/.ready ## Test WebRTC calls with libdatachannel (needs Python 3.12)
+	$(WEBRTC_VENV)/bin/python -m pytest -m 'not models' tests/unit/gateway/webrtc tests/conformance/test_webrtc.py $(ARGS)
+
+.PHONY: bench-webrtc
+bench-webrtc: $(WEBRTC_VENV)/.ready ## Measure a WebRTC call with both libraries (needs Python 3.12)
+	$(WEBRTC_VENV)/bin/python bench/bench_webrtc.py $(ARGS)
+
+$(WEBRTC_VENV)/.ready: pyproject.toml
+	@[ -n "$(WEBRTC_PYTHON)" ] || { \
+		echo "libdatachannel needs Python 3.12 or newer: make WEBRTC_PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; \
+		exit 1; }
+	$(WEBRTC_PYTHON) -m venv $(WEBRTC_VENV)
+	$(WEBRTC_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) $(VENV)-openapi build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------

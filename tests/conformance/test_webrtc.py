@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -86,7 +87,8 @@ async def test_a_call_from_offer_to_hang_up(app: App) -> None:
         start = len(caller.heard)
         await caller.hears(25)
         assert loudest_hz(caller.sound(start)) == pytest.approx(ANSWER_HZ, abs=10)
-        assert set(np.diff(caller.positions)) == {960}
+        # A busy machine may cost a frame, and time goes on all the same.
+        assert set(np.diff(caller.positions) % 960) == {0}
         assert caller.of("response.output_audio.delta") == []
         async with (
             aiohttp.ClientSession() as http,
@@ -95,6 +97,15 @@ async def test_a_call_from_offer_to_hang_up(app: App) -> None:
             assert response.status == 200
         await app.sessions.wait_empty(5)
         assert len(app.sessions) == 0
+
+
+async def test_must_have_34_the_library_is_warm_and_the_session_confirmed_in_time(app: App) -> None:
+    """One stock client waits five seconds for it after the channel's opening."""
+    assert "aiortc" in sys.modules
+    async with webrtc_call(base(app)) as caller:
+        caller.send("session.update", session={"type": "realtime", "instructions": "Be kind."})
+        async with asyncio.timeout(5):
+            await caller.event("session.updated")
 
 
 async def test_an_interruption_empties_the_track_and_history_has_what_was_heard(app: App) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import http.client
 import os
+import re
 import shutil
 import socket
 import sys
@@ -27,7 +28,8 @@ from duologue.commands.doctor.facts import (
     WeightFacts,
 )
 
-EXTRAS = ("server", "local", "audio")
+EXTRAS = ("server", "local", "audio", "webrtc")
+_LEAST_PYTHON = re.compile(r"python_version\s*>=\s*['\"](\d+)\.(\d+)")
 _TIMEOUT_S = 1.0
 _MAX_PAGE_BYTES = 65536
 _DEFAULT_HOST, _DEFAULT_PORT = "127.0.0.1", 8080
@@ -80,6 +82,8 @@ def _missing(extra: str, seen: frozenset[str]) -> set[str]:
         name, _, condition = requirement.partition(";")
         if f'extra == "{extra}"' not in condition.replace("'", '"'):
             continue
+        if not is_for_python(condition, sys.version_info[:2]):
+            continue
         package = requirement_name(name)
         if package == "duologue":
             inner = requirement_extra(name)
@@ -88,6 +92,12 @@ def _missing(extra: str, seen: frozenset[str]) -> set[str]:
         elif not _is_installed(package):
             missing.add(package)
     return missing
+
+
+def is_for_python(condition: str, version: tuple[int, int]) -> bool:
+    """Tell whether a requirement's condition lets in a version of Python, of its least one."""
+    least = _LEAST_PYTHON.search(condition)
+    return least is None or version >= (int(least[1]), int(least[2]))
 
 
 def requirement_name(requirement: str) -> str:

@@ -27,6 +27,7 @@ from duologue.gateway.webrtc.peer import (
 from duologue.gateway.webrtc.rtp import RtpWriter
 from duologue.gateway.webrtc.settings import IceServer, WebRtcSettings
 from duologue.protocol.errors import ErrorCode
+from duologue.telemetry import get_logger
 
 NAME = "libdatachannel"
 
@@ -35,6 +36,9 @@ OPUS_PROFILE = "minptime=10;useinbandfec=1"
 
 MAX_WAITING_CHUNKS = 50
 """PCM that waits for a busy loop: a second; the oldest is dropped."""
+
+CLOSE_TIMEOUT_S = 2.0
+"""The library closes by itself, soon after it was told to."""
 
 _Args = TypeVarTuple("_Args")
 _State = rtc.PeerConnection.State
@@ -58,15 +62,16 @@ class LibdatachannelPeer:
         self._rtp_in: RtpAudio | None = None
         self._rtp_out: RtpWriter | None = None
         self._gathered = asyncio.Event()
+        self._closed = asyncio.Event()
         self._heard: deque[bytes] = deque(maxlen=MAX_WAITING_CHUNKS)
         self._hearing = False
         self._gone = False
+        self._connection.on_state_change(self._on_state_change)
 
     async def answer(self, offer: Offer) -> str:
         """Return the answer's SDP."""
         connection = self._connection
         connection.on_gathering_state_change(self._on_gathering)
-        connection.on_state_change(lambda state: self._on_loop(self._on_state, state))
         connection.on_data_channel(lambda channel: self._on_loop(self._on_channel, channel))
         try:
             if offer.audio is not None:
@@ -111,13 +116,16 @@ class LibdatachannelPeer:
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        for each in (self._channel, self._track):
-            if each is not None:
-                each.reset_callbacks()
-        connection.reset_callbacks()
-        # It waits for the library's threads.
+        self._rtp_out = None
+        # Callbacks are not taken back, nor is the connection let go of, while the library's threads
+        # may be in one: the library would wait for them, and they for the interpreter.
         await asyncio.to_thread(connection.close)
-        self._track = self._channel = self._rtp_out = None
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._closed.wait()
+        except TimeoutError:
+            get_logger("gateway").warning("webrtc_connection_lingers")
+        self._track = self._channel = None
 
     def _add_track(self, audio: AudioOffer) -> None:
         direction = {
@@ -147,6 +155,10 @@ class LibdatachannelPeer:
         if not self._gone:
             self._loop.call_soon_threadsafe(callback, *args)
 
+    def _on_state_change(self, state: rtc.PeerConnection.State) -> None:
+        # Told after our own end, too.
+        self._loop.call_soon_threadsafe(self._on_state, state)
+
     def _on_gathering(self, state: rtc.PeerConnection.GatheringState) -> None:
         if state == rtc.PeerConnection.GatheringState.Complete:
             self._on_loop(self._gathered.set)
@@ -169,6 +181,8 @@ class LibdatachannelPeer:
             self._listener.on_audio(self._heard.popleft())
 
     def _on_state(self, state: rtc.PeerConnection.State) -> None:
+        if state == _State.Closed:
+            self._closed.set()
         if self._gone:
             return
         if state == _State.Connected:

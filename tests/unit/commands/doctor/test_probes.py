@@ -10,6 +10,7 @@ import pytest
 from duologue.commands.doctor.probes import (
     available_memory,
     existing_parent,
+    is_for_python,
     look,
     missing_packages,
     probe_port,
@@ -27,7 +28,7 @@ def test_this_machine_can_be_looked_at(tmp_path: Path, monkeypatch: pytest.Monke
     assert facts.cache_dir == str(tmp_path / "cache")
     assert facts.cache_writable
     assert facts.port.taken_by == ""
-    assert {extra.name for extra in facts.extras} == {"server", "local", "audio"}
+    assert {extra.name for extra in facts.extras} == {"server", "local", "audio", "webrtc"}
     assert {weight.state for weight in facts.weights if not weight.is_library} == {"missing"}
 
 
@@ -50,6 +51,13 @@ def test_a_requirement_names_a_package_and_perhaps_an_extra(
 ) -> None:
     assert requirement_name(requirement) == package
     assert requirement_extra(requirement) == extra
+
+
+def test_a_package_may_be_for_newer_pythons_only() -> None:
+    condition = ' python_version >= "3.12" and extra == "webrtc"'
+    assert not is_for_python(condition, (3, 11))
+    assert is_for_python(condition, (3, 12))
+    assert is_for_python(' extra == "webrtc"', (3, 11))
 
 
 def test_memory_is_read_where_the_system_tells(tmp_path: Path) -> None:
