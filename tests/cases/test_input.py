@@ -150,6 +150,16 @@ def test_c26_the_same_samples_arrive_however_they_are_cut(sizes: tuple[int, ...]
     talk.close()
 
 
+def test_c26_a_byte_at_a_time_is_as_good_as_all_at_once() -> None:
+    talk = Talk(capabilities=Capabilities(hears_audio=True, input_rate_hz=24000))
+    for byte in RAMP[:4800]:
+        talk.send(AppendAudio(audio=bytes((byte,))))
+    assert b"".join(item.frame.pcm for item in talk.plugin.of(Audio)) == RAMP[:4800]
+    talk.send(CommitAudio())
+    assert codes(talk) == []
+    talk.close()
+
+
 def test_c26_a_missing_last_byte_costs_one_sample_and_does_not_shift_the_next_turn() -> None:
     talk = Talk(capabilities=Capabilities(reads_transcripts=True, input_rate_hz=24000))
     talk.send(AppendAudio(audio=RAMP[:-1]), CommitAudio())
