@@ -89,7 +89,7 @@ docs: $(STAMPS)/dev ## Write the pages that are made from the code
 	$(BIN)/duologue config reference > docs/settings.md
 
 .PHONY: check-models
-check-models: $(STAMPS)/dev models node clients ## Run the tests that need the full models
+check-models: $(STAMPS)/dev models node peer clients ## Run the tests that need the full models
 	$(BIN)/python -m pytest -m models $(ARGS)
 
 .PHONY: fuzz
