@@ -15,8 +15,8 @@ from duologue.core.errors import CodecError
 from duologue.protocol.audio_formats import OpusFormat
 
 SETTINGS = OpusSettings(bitrate_bps=20_000, complexity=2, frame_ms=40, application="audio")
-"""About 2 ms of CPU for each second of speech, on the loop: a delta of 200 ms takes half of one
-(`bench/bench_encodings.py`). ``voip`` costs up to five times as much; longer packets save little."""
+"""About 2 ms of CPU for each second of speech, on the loop: a delta of 200 ms takes half of one.
+``voip`` costs up to five times as much; longer packets save little. See bench_encodings.py."""
 
 
 class OpusOutput(OutputEncoder):
