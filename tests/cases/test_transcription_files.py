@@ -163,3 +163,17 @@ async def test_c74_a_long_file_is_heard_in_windows(server: SpeechGateway) -> Non
     assert len(page["segments"]) >= 3
     starts = [segment["start"] for segment in page["segments"]]
     assert starts == sorted(starts)
+
+
+async def test_c74_a_form_whose_names_are_no_text_is_refused(server: SpeechGateway) -> None:
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="f\xffle"; filename="a"\r\n\r\nab\r\n'
+        b'--x\r\nContent-Disposition: form-data; name="mod\xfel"\r\n\r\n\xff\r\n--x--\r\n'
+    )
+
+    async with server.http.post(
+        "/v1/audio/transcriptions",
+        data=body,
+        headers={"Content-Type": "multipart/form-data; boundary=x"},
+    ) as answer:
+        assert answer.status == 400
