@@ -25,7 +25,9 @@ from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
 from duologue.protocol.response_events import ResponseCreated, ResponseDone
 
-_FIXMAP, _MAP16 = 0x80, 0xDE
+_FIXMAP = 0x80
+"""First byte of a map, with the number of its pairs; of a longer one the form is another."""
+
 _MAX_FIXMAP_PAIRS = 15
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -112,14 +114,9 @@ def _event_id(seq: int) -> bytes:
 
 def _numbered(body: bytes, pairs: bytes, count: int) -> bytes:
     """Put pairs in front of those of an encoded map."""
-    if body[0] == _MAP16:
-        had, rest = int.from_bytes(body[1:3], "big"), body[3:]
-    else:
-        had, rest = body[0] - _FIXMAP, body[1:]
-    total = had + count
-    if total <= _MAX_FIXMAP_PAIRS:
-        return b"".join((bytes((_FIXMAP | total,)), pairs, rest))
-    return b"".join((bytes((_MAP16,)), total.to_bytes(2, "big"), pairs, rest))
+    total = body[0] - _FIXMAP + count
+    assert 0 < total <= _MAX_FIXMAP_PAIRS, "no event has so many fields"
+    return b"".join((bytes((_FIXMAP | total,)), pairs, body[1:]))
 
 
 REALTIME_MSGPACK = Dialect(

@@ -92,6 +92,8 @@ class PlaybackAcks:
         played_ms = max(0.0, ack.played_ms - start_ms)
         if ack.truncate:
             heard = self._playback.truncate(entry.item.id, round(played_ms), now)
+            if heard is None and entry.item.status == "in_progress":
+                heard = 0
             entry.interrupted = True
         else:
             heard = self._playback.on_acknowledged(entry.item.id, played_ms, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.codecs.decoder import InputDecoder
+from duologue.codecs.decoder import InputDecoder, input_decoder
 from duologue.codecs.float_pcm import encode_float
 from duologue.codecs.g711 import encode_alaw, encode_ulaw
 from duologue.protocol.audio_formats import (
@@ -102,3 +102,12 @@ def test_one_byte_of_g711_is_a_whole_sample() -> None:
     decoder = InputDecoder(PcmaFormat(), 8000)
     assert len(decoder.decode(b"\xd5")) == 2
     assert decoder.drop_dangling() == 0
+
+
+@pytest.mark.parametrize("audio_format", FORMATS, ids=str)
+def test_bytes_say_how_long_they_last(audio_format: AudioFormat) -> None:
+    decoder = input_decoder(audio_format, 16000)
+    wire = on_the_wire(tone(format_rate_hz(audio_format)), audio_format)
+    assert decoder.seconds(wire) == pytest.approx(1)
+    decoder.decode(wire)
+    assert decoder.wire_samples == format_rate_hz(audio_format)

@@ -17,6 +17,7 @@ from duologue.protocol.dialect import Dialect
 from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.duplex.events import DuplexEvent, SessionClosed
 from duologue.protocol.duplex.json_codec import DUPLEX_JSON
+from duologue.protocol.events import RealtimeEvent
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.limits import MAX_APPEND_BYTES
 from duologue.protocol.msgpack_codec import DUPLEX_MSGPACK, REALTIME_MSGPACK
@@ -141,3 +142,11 @@ def test_a_quarter_of_the_bytes_is_saved_both_ways() -> None:
     assert binary < 0.76 * text
     append = AppendAudio(audio=audio[:1920])
     assert len(PACK(append)) < 0.76 * len(msgspec.json.encode(append))
+
+
+def test_no_event_has_so_many_fields_that_its_map_needs_another_form() -> None:
+    kinds = [*get_args(RealtimeEvent), *get_args(DuplexEvent), FormattedAudioDelta]
+    assert (
+        max(len(kind.__struct_fields__) for kind in kinds) + len(["type", "event_id", "seq", "rid"])
+        < 16
+    )

@@ -48,7 +48,12 @@ from duologue.protocol.response_events import (
     ResponseDone,
 )
 from duologue.protocol.session_config import SemanticVad, ServerVad
-from duologue.protocol.session_patch import AudioInputPatch, AudioPatch, TurnDetectionPatch
+from duologue.protocol.session_patch import (
+    AudioInputPatch,
+    AudioPatch,
+    SessionPatch,
+    TurnDetectionPatch,
+)
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
 from tests.fakes.plugin import STAGE, FakePlugin
@@ -160,6 +165,19 @@ def test_long_audio_finds_its_place_before_it_is_taken_in_slices() -> None:
     made.send(placed(0, 1600), placed(800, 80_000), placed(40_000, 80_000))
     made.clock.advance(1.0)
     assert made.machine.listening.audio.next_sample == 120_000
+
+
+def test_long_audio_without_a_place_is_taken_as_it_comes() -> None:
+    made = call()
+    made.send(placed(None, 80_000))
+    made.clock.advance(1.0)
+    assert made.machine.listening.audio.next_sample == 80_000
+
+
+def test_a_plain_patch_changes_a_duplex_session_too() -> None:
+    made = call(idle_timeout_s=60.0)
+    made.send(UpdateSession(session=SessionPatch(instructions="x")))
+    assert (shown(made).instructions, shown(made).idle_timeout_s) == ("x", 60.0)
 
 
 def test_audio_in_another_format_than_was_agreed_is_refused() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from duologue.duplex_plugins.contract import Interrupted
@@ -9,7 +10,9 @@ from duologue.protocol.duplex.commands import AcknowledgePlayback, BargeIn
 from duologue.protocol.duplex.config import PlaybackCommitPolicy
 from duologue.protocol.duplex.events import AcknowledgedPosition, PlaybackAcknowledged
 from duologue.protocol.duplex.session_patch import DuplexPatch
+from duologue.protocol.items import MessageItem
 from duologue.protocol.response_events import ResponseCreated
+from duologue.sessions.entry import Spoken
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
 from tests.fakes.plugin import STAGE, FakePlugin
@@ -144,6 +147,44 @@ def test_the_answer_may_be_named_in_any_way_or_not_at_all() -> None:
         {"response_id": bench.response_id, "item_id": f"item_{bench.response_id}"},
     ):
         assert bench.ack(300, **names).item_id == bench.item_id
+
+
+def test_an_answer_of_several_items_is_one_to_the_person_who_hears_it() -> None:
+    call = FakeCall(FakePlugin(), patch=DuplexPatch(playback_commit_policy="ack_only"))
+    history, playback = call.machine.history, call.machine.speaking.playback
+    for name in ("a", "b"):
+        entry = history.add(MessageItem(id=name, role="assistant"))
+        entry.spoken = Spoken("r", 24000, name, samples=24000, complete=True, cut_sample=0)
+        playback.on_sent(name, 24000, call.clock.now())
+
+    def held() -> list[int | None]:
+        spoken = [history.get(name).spoken for name in ("a", "b")]
+        return [None if each is None else each.cut_sample for each in spoken]
+
+    def ack(played_ms: float, **fields) -> AcknowledgedPosition:
+        call.send(AcknowledgePlayback(played_ms=played_ms, **fields))
+        return call.client.last(PlaybackAcknowledged).event
+
+    assert ack(500, response_id="r").item_id == "a"
+    assert held() == [12000, 0]
+    position = ack(1250, response_id="r")
+    assert (position.item_id, position.played_ms) == ("b", 1250)
+    assert position.playback.sent_ms == 2000
+    assert held() == [None, 6000]
+    assert ack(500, item_id="b").played_ms == 500
+    assert ack(750, response_id="r", item_id="b").item_id == "b"
+    assert held() == [None, 18000]
+    assert ack(2000).history_committed
+    assert ack(200, response_id="r", truncate=True).committed_ms == 200
+    assert held() == [4800, 0]
+
+
+def test_a_cut_before_anything_was_sent_leaves_nothing() -> None:
+    bench = Bench(whole=False)
+    bench.entry.item = msgspec.structs.replace(bench.entry.item, id="unsent")
+    bench.call.machine.history._by_id["unsent"] = bench.entry
+    bench.ack(100, item_id="unsent", truncate=True)
+    assert bench.heard == ""
 
 
 def test_an_answer_that_is_none_is_refused() -> None:
