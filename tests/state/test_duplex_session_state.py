@@ -18,6 +18,7 @@ from duologue.protocol.duplex.commands import (
 from duologue.protocol.duplex.events import HeartbeatAcknowledged, PlaybackAcknowledged
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.response_events import ResponseCreated
+from duologue.protocol.session_patch import SessionPatch
 from tests.state.test_session_state import SessionModel
 
 
@@ -77,6 +78,13 @@ class DuplexSessionModel(SessionModel):
     @rule(start=st.integers(0, 6000), samples=st.integers(0, 3000))
     def client_sends_audio_again(self, start: int, samples: int) -> None:
         self.call.send(AppendPlacedAudio(audio=bytes(2 * samples), start_sample=start))
+
+    @precondition(SessionModel.alive)
+    @rule()
+    def client_only_listens_from_now_on(self) -> None:
+        """A duplex session always answers."""
+        self.call.send(UpdateSession(session=SessionPatch(type="transcription")))
+        assert self.call.machine.config.kind == "realtime"
 
     @precondition(SessionModel.alive)
     @rule(seq=st.integers(-1, 200))

@@ -51,6 +51,11 @@ def merge_duplex(
         ProtocolError: A value is not allowed; ``param`` names it.
         LimitExceeded: A text or a list is too long.
     """
+    if patch.type == "transcription":
+        raise refused(
+            "a duplex session answers; to transcribe only, connect without autostart=0",
+            "session.type",
+        )
     if patch.ref_audio is not UNSET and patch.ref_audio is not None:
         raise refused(
             "ref_audio: no model here clones voices; leave it out and choose a voice by its name",

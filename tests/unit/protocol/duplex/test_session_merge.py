@@ -94,6 +94,7 @@ def test_settings_stay_until_they_are_changed_or_cleared() -> None:
     ("fields", "detectors", "param"),
     [
         ({"overlap_policy": "barge_in_on_speech"}, frozenset(), "session.overlap_policy"),
+        ({"type": "transcription"}, BOTH, "session.type"),
         ({"overlap_barge_in_ms": -1}, BOTH, "session.overlap_barge_in_ms"),
         ({"overlap_barge_in_ms": 10_001}, BOTH, "session.overlap_barge_in_ms"),
         ({"idle_timeout_s": 0.5}, BOTH, "session.idle_timeout_s"),
