@@ -28,6 +28,18 @@ class InputDecoder:
         Belongs to one session; a change of format or rate needs a new one.
     """
 
+    __slots__ = (
+        "_expand",
+        "_floats",
+        "_rate_hz",
+        "_resampler",
+        "_sample_bytes",
+        "_wire_bytes",
+        "audio_format",
+        "dropped_bytes",
+        "to_hz",
+    )
+
     def __init__(self, audio_format: AudioFormat, to_hz: int) -> None:
         self.audio_format = audio_format
         self.to_hz = to_hz

@@ -33,6 +33,13 @@ class OutputEncoder:
         Belongs to one response lane; a change of format needs a new one.
     """
 
+    __slots__ = (
+        "_compress",
+        "_resampler",
+        "audio_format",
+        "from_hz",
+    )
+
     def __init__(self, from_hz: int, audio_format: AudioFormat) -> None:
         self.from_hz = from_hz
         self.audio_format = audio_format

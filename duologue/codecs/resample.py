@@ -34,6 +34,16 @@ class StreamResampler:
     bytes pass through untouched.
     """
 
+    __slots__ = (
+        "_filter",
+        "_from_hz",
+        "_given",
+        "_half_sample",
+        "_taken",
+        "_to_hz",
+        "_waiting",
+    )
+
     def __init__(self, from_hz: int, to_hz: int) -> None:
         self._from_hz, self._to_hz = from_hz, to_hz
         self._filter = None if from_hz == to_hz else _polyphase(from_hz, to_hz)

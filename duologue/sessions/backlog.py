@@ -23,6 +23,14 @@ def is_long(item: SessionInput) -> bool:
 class Backlog:
     """Inputs of one client in order, bounded in number."""
 
+    __slots__ = (
+        "_items",
+        "_long",
+        "_next",
+        "_offset",
+        "empty",
+    )
+
     def __init__(self, capacity: int) -> None:
         self._items: Mailbox[SessionInput] = Mailbox(capacity)
         self._next: SessionInput | None = None

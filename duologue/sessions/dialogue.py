@@ -49,6 +49,22 @@ CLIENT_CANCELLED = "client_cancelled"
 class Dialogue:
     """The assistant of one session."""
 
+    __slots__ = (
+        "_answer_pending",
+        "_extensions",
+        "_history",
+        "_host",
+        "_max_out_of_band",
+        "_new_id",
+        "_speaking",
+        "_streams",
+        "_told",
+        "answered_at",
+        "held_until",
+        "muted",
+        "own_config",
+    )
+
     def __init__(
         self,
         host: PluginHost,

@@ -162,6 +162,13 @@ class DuplexSide(PlainSide):
                 "session.model",
                 ErrorCode.MODEL_UPDATE_UNSUPPORTED,
             )
+        if patch.type is not UNSET and patch.type != config.kind:
+            raise refused(
+                f"a duplex session stays a {config.kind} session; "
+                "to be transcribed only, connect with intent=transcription",
+                "session.type",
+                ErrorCode.UNSUPPORTED,
+            )
         merged = merge_duplex(config, patch, supported)
         assert merged.duplex is not None
         self._configure(merged.duplex)

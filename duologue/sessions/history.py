@@ -27,6 +27,17 @@ REMEMBERED_DELETIONS = 64
 class History:
     """The items of one session, bounded in number and in what clients put into them."""
 
+    __slots__ = (
+        "_by_id",
+        "_deleted",
+        "_entries",
+        "_held_bytes",
+        "_max_bytes",
+        "_max_items",
+        "_pairs",
+        "changes",
+    )
+
     def __init__(self, max_items: int, max_bytes: int = 8 << 20) -> None:
         self._max_items = max_items
         self._max_bytes = max_bytes

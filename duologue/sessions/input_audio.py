@@ -29,6 +29,21 @@ class InputAudio:
         retain: Keep audio for a commit. Not where the model decides about turns by itself.
     """
 
+    __slots__ = (
+        "_capacity_bytes",
+        "_decoded_samples",
+        "_decoder",
+        "_earlier_samples",
+        "_format",
+        "_pcm",
+        "_seconds_per_byte",
+        "_start_sample",
+        "dropped_bytes",
+        "next_sample",
+        "rate_hz",
+        "retain",
+    )
+
     def __init__(
         self, audio_format: AudioFormat, rate_hz: int, capacity_ms: int, *, retain: bool = True
     ) -> None:

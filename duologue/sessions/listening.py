@@ -81,6 +81,28 @@ class Listening:
         rate_hz: Rate of the session's sample clock.
     """
 
+    __slots__ = (
+        "_behind_since",
+        "_detecting",
+        "_detector_lag",
+        "_judged_until",
+        "_kept_silence",
+        "_new_id",
+        "_rate_hz",
+        "_reopen_at",
+        "_reported",
+        "_settings",
+        "_streams",
+        "_taken_until",
+        "_transcribe_always",
+        "_transcriber",
+        "_transcribing",
+        "audio",
+        "floor",
+        "items",
+        "turn",
+    )
+
     def __init__(
         self,
         settings: ListeningSettings,

@@ -57,6 +57,26 @@ class SessionObserver:
             it, which is earlier.
     """
 
+    __slots__ = (
+        "_audio_ms",
+        "_audio_sent_at",
+        "_awaiting_audio",
+        "_barge_in_stop",
+        "_heard_bytes",
+        "_heard_noted_at",
+        "_log",
+        "_metrics",
+        "_observation",
+        "_onset_ms",
+        "_recorder",
+        "_said_bytes",
+        "_said_noted_at",
+        "_session_id",
+        "_speech_began_at",
+        "_speech_ended_at",
+        "_ttfa",
+    )
+
     def __init__(
         self,
         session_id: str,

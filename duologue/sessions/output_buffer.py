@@ -110,6 +110,18 @@ class _ResponseQueue:
 class OutputBuffer:
     """Ordered, bounded output of one session."""
 
+    __slots__ = (
+        "_control",
+        "_limits",
+        "_max_speech_bytes",
+        "_rate_hz",
+        "_responses",
+        "_speech_bytes",
+        "dropped_events",
+        "held_bytes",
+        "held_events",
+    )
+
     def __init__(self, limits: OutputLimits, rate_hz: int) -> None:
         self.held_bytes = 0
         self.held_events = 0

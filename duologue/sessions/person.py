@@ -64,6 +64,23 @@ class Person:
         extensions: What is said to a client that asked for more than the Realtime API.
     """
 
+    __slots__ = (
+        "_answering",
+        "_capabilities",
+        "_config",
+        "_conversation",
+        "_dialogue",
+        "_extensions",
+        "_listening",
+        "_min_interruption_ms",
+        "_soft_pause",
+        "_speaking",
+        "_transcripts",
+        "_turns",
+        "_untranscribed",
+        "heard_at",
+    )
+
     def __init__(
         self,
         config: SessionConfig,

@@ -35,6 +35,13 @@ class PlaybackLedger:
     replaces it. Cuts by the client only ever shrink.
     """
 
+    __slots__ = (
+        "_busy_until",
+        "_items",
+        "_rate_hz",
+        "only_acknowledged",
+    )
+
     def __init__(self, rate_hz: int) -> None:
         self.only_acknowledged = False
         """Nothing counts as heard before the client says so."""

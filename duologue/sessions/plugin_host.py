@@ -30,6 +30,13 @@ StageEffect = StartStage | AppendStage | FinishStage | CancelStage | AdoptStage
 class PluginHost:
     """One plugin and its state in one session."""
 
+    __slots__ = (
+        "_plugin",
+        "_state",
+        "_streams",
+        "capabilities",
+    )
+
     def __init__(self, plugin: DuplexPlugin, config: PluginConfig, streams: Streams) -> None:
         self.capabilities = plugin.capabilities()
         self._plugin = plugin

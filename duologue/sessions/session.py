@@ -51,6 +51,29 @@ class Session:
         on_closed: Called once, when nothing of the session runs any more.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_attachment",
+        "_backlog",
+        "_barrier",
+        "_busy",
+        "_closed",
+        "_engine",
+        "_held_back",
+        "_mailbox",
+        "_now",
+        "_observer",
+        "_on_closed",
+        "_seq",
+        "_settling",
+        "_timer_at",
+        "_wheel",
+        "_woken",
+        "id",
+        "machine",
+        "owner",
+    )
+
     def __init__(
         self,
         machine: SessionMachine,
@@ -144,16 +167,8 @@ class Session:
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""
         deliveries: list[Delivery] = []
-        now = self._now()
         self._busy = True
-        with self._barrier:
-            events, effects = self.machine.pull(now, max_bytes)
-            for event in events:
-                self._seq += 1
-                deliveries.append(Delivery(self._seq, event))
-                self._observer.delivered(event, now)
-            if effects:
-                self._perform(effects)
+        self._barrier.run(self._take_output, deliveries, max_bytes)
         self._busy = False
         # The connection is not woken: what this leads to must not overtake what is returned here.
         if self._held_back or not self._backlog.empty:
@@ -235,14 +250,26 @@ class Session:
             self._step(item)
 
     def _step(self, item: SessionInput) -> None:
-        now = self._now()
         self._busy = True
-        with self._barrier:
-            self._observer.applied(item, now)
-            effects = self.machine.apply(item, now)
-            if effects:
-                self._perform(effects)
+        self._barrier.run(self._take_in, item)
         self._busy = False
+
+    def _take_in(self, item: SessionInput) -> None:
+        now = self._now()
+        self._observer.applied(item, now)
+        effects = self.machine.apply(item, now)
+        if effects:
+            self._perform(effects)
+
+    def _take_output(self, deliveries: list[Delivery], max_bytes: int) -> None:
+        now = self._now()
+        events, effects = self.machine.pull(now, max_bytes)
+        for event in events:
+            self._seq += 1
+            deliveries.append(Delivery(self._seq, event))
+            self._observer.delivered(event, now)
+        if effects:
+            self._perform(effects)
 
     def _settle(self) -> None:
         """Wake the connection if there is output, then set the timer, once for all of it."""

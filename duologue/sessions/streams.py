@@ -54,6 +54,17 @@ class Stream:
 class Streams:
     """Opens, feeds and cancels engine requests, by collecting effects."""
 
+    __slots__ = (
+        "_by_id",
+        "_by_key",
+        "_opened",
+        "_session_id",
+        "effects",
+        "epochs",
+        "running",
+        "stale_dropped",
+    )
+
     def __init__(self, session_id: str) -> None:
         self.epochs = Epochs(session_id)
         self.epochs.open(INPUT_LANE)

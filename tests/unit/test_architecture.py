@@ -37,7 +37,7 @@ WITHOUT_TEST_OF_THEIR_OWN = {
 """Modules that need no mirror among the tests. Behaviour always does."""
 
 BROAD_EXCEPTS = {
-    "core/tasks.py:guard": "a crash of one child must not take its siblings along",
+    "core/tasks.py:run": "a crash of one child must not take its siblings along",
     "engines/worker.py:serve": "the last word of a dying worker is why",
     "cli.py:main": "a person gets a sentence, not a traceback",
 }

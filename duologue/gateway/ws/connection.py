@@ -29,6 +29,18 @@ class Connection:
         when the transport is full, and at the end, does a task of ``run`` do the writing.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_barrier",
+        "_channel",
+        "_close_reason",
+        "_decode",
+        "_encode",
+        "_port",
+        "_send",
+        "_writer_due",
+    )
+
     def __init__(
         self, channel: Channel, port: SessionPort, dialect: Dialect = REALTIME_JSON
     ) -> None:
@@ -62,8 +74,7 @@ class Connection:
     def on_output(self) -> None:
         """Write what the session has, as far as the transport takes it."""
         if not self._writer_due.is_set():
-            with self._barrier:
-                self._write()
+            self._barrier.run(self._write)
 
     def on_end(self, reason: str) -> None:
         """The session is over: write what is left, then close; the peer has a moment to let us."""
