@@ -22,7 +22,9 @@ from duologue.clients.errors import (
 from duologue.clients.event_stream import EventStream
 from duologue.clients.machine import CallMachine
 from duologue.clients.playback import Playback, Taken
+from duologue.clients.responses import Response, ResponseStream
 from duologue.clients.timing import CallTiming, TurnTiming
+from duologue.clients.tools.function import Tool, ToolContext
 from duologue.clients.transcript import Line, LineState, Side, Transcript
 
 __all__ = [
@@ -43,11 +45,15 @@ __all__ = [
     "LineState",
     "NotRealtimeServer",
     "Playback",
+    "Response",
+    "ResponseStream",
     "SendBufferFull",
     "ServerSilent",
     "ServerUnreachable",
     "Side",
     "Taken",
+    "Tool",
+    "ToolContext",
     "Transcript",
     "TurnTiming",
     "realtime_url",

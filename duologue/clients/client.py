@@ -18,6 +18,8 @@ from duologue.clients.devices import Device
 from duologue.clients.errors import CallEnded, CallError, CommandRefused
 from duologue.clients.event_stream import EventStream
 from duologue.clients.playback import Playback
+from duologue.clients.recordings import say_at_once, say_in_real_time
+from duologue.clients.responses import Response, ResponseStream
 from duologue.clients.session_patches import SessionChanges, session_patch
 from duologue.clients.timing import CallTiming
 from duologue.clients.transcript import Transcript
@@ -47,6 +49,7 @@ from duologue.sessions.port import SessionPort
 E = TypeVar("E")
 
 TIMEOUT_S = 10.0
+ANSWER_TIMEOUT_S = 120.0
 
 
 class DuplexClient:
@@ -61,6 +64,11 @@ class DuplexClient:
         device: Microphone and loudspeaker.
         clock: The time of everything.
         timeout_s: How long the server may take to answer a command.
+        changes: What the session is to be from its beginning; ``tools`` are run when the model
+            calls them.
+
+    Concurrency:
+        Belongs to the event loop on which it was entered.
     """
 
     def __init__(
@@ -70,10 +78,13 @@ class DuplexClient:
         device: Device | None = None,
         clock: Clock | None = None,
         timeout_s: float = TIMEOUT_S,
+        **changes: Unpack[SessionChanges],
     ) -> None:
-        self._connection = Connection(open_transport, device, clock or SystemClock(), timeout_s)
-        self._machine = self._connection.machine
         self._new_id = id_maker()
+        self._clock = clock or SystemClock()
+        self._connection = Connection(open_transport, device, self._clock, timeout_s, self._new_id)
+        self._machine = self._connection.machine
+        self._opening = self._prepared(changes) if changes else None
 
     @classmethod
     def connect(
@@ -85,6 +96,7 @@ class DuplexClient:
         device: Device | None = None,
         clock: Clock | None = None,
         timeout_s: float = TIMEOUT_S,
+        **changes: Unpack[SessionChanges],
     ) -> DuplexClient:
         """Return a call over a WebSocket; entering it connects.
 
@@ -93,28 +105,34 @@ class DuplexClient:
             model: One of the server's models; its default without one.
 
         Raises:
-            ConfigError: The URL is none. On entering: what ``WebSocketTransport.open`` raises.
+            ConfigError: The URL is none, or a tool cannot be one. On entering: what
+                ``WebSocketTransport.open`` raises, and ``CommandRefused``.
         """
         address = realtime_url(url, model)
 
         async def open_transport() -> Transport:
             return await WebSocketTransport.open(address, api_key=api_key, open_timeout_s=timeout_s)
 
-        return cls(open_transport, device=device, clock=clock, timeout_s=timeout_s)
+        return cls(open_transport, device=device, clock=clock, timeout_s=timeout_s, **changes)
 
     @classmethod
     def in_process(
-        cls, session: SessionPort, *, device: Device | None = None, clock: Clock | None = None
+        cls,
+        session: SessionPort,
+        *,
+        device: Device | None = None,
+        clock: Clock | None = None,
+        **changes: Unpack[SessionChanges],
     ) -> DuplexClient:
         """Return a call on a session of this process, as ``SessionManager.open`` makes it."""
 
         async def open_transport() -> Transport:
             return InProcessTransport(session)
 
-        return cls(open_transport, device=device, clock=clock)
+        return cls(open_transport, device=device, clock=clock, **changes)
 
     async def __aenter__(self) -> DuplexClient:
-        await self._connection.begin()
+        await self._connection.begin(self._opening)
         return self
 
     async def __aexit__(
@@ -161,6 +179,11 @@ class DuplexClient:
         return self._machine.answering
 
     @property
+    def active_response_id(self) -> str | None:
+        """The answer that is being made; one that is only being heard is none."""
+        return self._machine.active_response_id
+
+    @property
     def ended(self) -> CallError | None:
         """Why the call is over; ``None`` while it goes on."""
         return self._connection.ended
@@ -171,6 +194,14 @@ class DuplexClient:
         The first one starts with the first event of the call, later ones with the next event.
         """
         return self._connection.streams.open()
+
+    def responses(self) -> ResponseStream:
+        """Return an iterator over the answers, each handed out when it begins.
+
+        The first one starts with the first answer of the call, later ones with the next answer.
+        Answers are collected only for those who iterate, or ``ask``.
+        """
+        return self._connection.responses.open()
 
     # What to do
 
@@ -213,7 +244,7 @@ class DuplexClient:
         Raises:
             CommandRefused: The server does not accept a value; nothing changed.
         """
-        wanted = session_patch(**changes) if patch is None else patch
+        wanted = self._prepared(changes) if patch is None else patch
         command = UpdateSession(session=wanted)
         return (await self._connection.ask((command,), one_of(SessionUpdated))).session
 
@@ -229,6 +260,53 @@ class DuplexClient:
         await self.interrupt()
         item = MessageItem(id=self._new_id("item"), role="user", content=(InputText(text=text),))
         return await self._begin_response((CreateItem(item=item), CreateResponse()))
+
+    async def ask(self, text: str, timeout_s: float = ANSWER_TIMEOUT_S) -> Response:
+        """Type a question and return the whole answer, functions included.
+
+        Where the model calls functions, it is the answer that it gives after the last of them.
+
+        Raises:
+            CommandRefused: The server does not accept the text.
+            TimeoutError: The answer takes too long. It goes on.
+            CallError: The call ended first.
+        """
+        async with asyncio.timeout(timeout_s):
+            answers = self._connection.responses.from_now()
+            response_id = await self.say_text(text)
+            async for answer in answers:
+                if answer.id == response_id:
+                    return await self._last_of(answer, answers)
+        raise _no_answer()
+
+    async def ask_audio(self, pcm: bytes, timeout_s: float = ANSWER_TIMEOUT_S) -> Response:
+        """Say a recording as a person would, be silent, and return the answer as ``ask`` does.
+
+        For calls without a microphone. It takes as long as the recording, unless ``turn_detection``
+        is off: then the turn is committed as soon as all is sent.
+
+        Args:
+            pcm: One turn: s16le mono at 24 kHz.
+
+        Raises:
+            CommandRefused: There is too little audio.
+            TimeoutError: No answer came in time.
+            CallError: The call ended first.
+        """
+        async with asyncio.timeout(timeout_s):
+            answers = self._connection.responses.from_now()
+            if self.session.audio.input.turn_detection is None:
+                await say_at_once(self, pcm)
+                await self.commit_audio()
+                await self.create_response()
+                return await self._first_of(answers)
+            speaking = self._connection.start(
+                "client-recording", say_in_real_time(self, pcm, self._clock)
+            )
+            try:
+                return await self._first_of(answers)
+            finally:
+                speaking.cancel()
 
     async def create_response(self, params: ResponseParams | UnsetType = UNSET) -> str:
         """Ask for an answer; returns its id.
@@ -313,6 +391,36 @@ class DuplexClient:
         """End the call; leaving the ``async with`` block does so, too."""
         await self._connection.hang_up()
 
+    def _prepared(self, changes: SessionChanges) -> SessionPatch:
+        """Return the patch for some changes, and make its functions ready to be called.
+
+        Raises:
+            ConfigError: One of the tools cannot be one.
+        """
+        patch = session_patch(**changes)
+        if "tools" in changes:
+            self._connection.use_tools(changes["tools"])
+        return patch
+
+    async def _first_of(self, answers: ResponseStream) -> Response:
+        """Return the first answer that was not interrupted by the rest of what it answers."""
+        async for answer in answers:
+            whole = await self._last_of(answer, answers)
+            if whole.status != "cancelled":
+                return whole
+        raise _no_answer()
+
+    async def _last_of(self, answer: Response, answers: ResponseStream) -> Response:
+        """Return the answer that comes after the functions which an answer has called."""
+        await answer.finished()
+        while any(self._connection.answers_call(call.name) for call in answer.calls):
+            answer = await (await anext(answers)).finished()
+        return answer
+
     async def _begin_response(self, commands: Sequence[Command]) -> str:
         created = await self._connection.ask(commands, one_of(ResponseCreated))
         return created.response.id
+
+
+def _no_answer() -> CallEnded:
+    return CallEnded("the call ended before there was an answer")

@@ -28,10 +28,15 @@ from duologue.clients.machine import CallMachine, EventOrUnknown
 from duologue.clients.outbox import Outbox
 from duologue.clients.playback import RATE_HZ, ClockSpeaker, Playback, Taken
 from duologue.clients.replies import Pick, Replies
+from duologue.clients.responses import Responses
+from duologue.clients.tools.calls import RunTool, ToolCalls, ToolEffect
+from duologue.clients.tools.function import Tool, ToolLike, as_tool
+from duologue.clients.tools.runner import ToolRunner
 from duologue.clients.transports.base import OpenTransport, Received, Transport
 from duologue.codecs.encoder import OutputEncoder
 from duologue.core.clock import Clock
-from duologue.core.errors import ProtocolError
+from duologue.core.errors import ConfigError, ProtocolError
+from duologue.core.ids import IdMaker
 from duologue.core.tasks import guard
 from duologue.protocol.audio_formats import (
     AudioFormat,
@@ -39,9 +44,10 @@ from duologue.protocol.audio_formats import (
     format_rate_hz,
     format_sample_bytes,
 )
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.commands import AppendAudio, Command, UpdateSession
 from duologue.protocol.events import SessionCreated, SessionUpdated
 from duologue.protocol.session_config import AnySession
+from duologue.protocol.session_patch import SessionPatch
 from duologue.telemetry import get_logger
 
 T = TypeVar("T")
@@ -58,6 +64,7 @@ class Connection:
 
     Args:
         timeout_s: How long the server may take to answer a command.
+        new_id: Makes the ids of what this client puts into the conversation.
     """
 
     rate_hz = RATE_HZ
@@ -68,6 +75,7 @@ class Connection:
         device: Device | None,
         clock: Clock,
         timeout_s: float,
+        new_id: IdMaker,
     ) -> None:
         self.machine = CallMachine(Playback(RATE_HZ))
         self.streams = EventStreams()
@@ -89,25 +97,61 @@ class Connection:
         self._commands = 0
         self._news = asyncio.Event()
         self._group = asyncio.TaskGroup()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self._transport: Transport | None = None
         self._log = get_logger("client")
+        self._new_id = new_id
+        self._responses: Responses | None = None
+        self._tools: dict[str, Tool] = {}
+        self._calls: ToolCalls | None = None
+        self._runner = ToolRunner(self.start, self._tool_finished)
 
-    async def begin(self) -> None:
-        """Connect, and wait for the server's greeting.
+    @property
+    def responses(self) -> Responses:
+        """The answers, which are collected from the first look at them on."""
+        if self._responses is None:
+            self._responses = Responses(RATE_HZ, self.streams.past)
+            if self.ended is not None:
+                self._responses.end(_as_end(self.ended))
+        return self._responses
+
+    def answers_call(self, name: str) -> bool:
+        """Tell whether calls of a function get their output here, and not from the program."""
+        return self._calls is not None and self._calls.answers(name)
+
+    def use_tools(self, given: Sequence[ToolLike]) -> None:
+        """Run these functions when the model calls them, and no others any more.
 
         Raises:
+            ConfigError: One cannot be a tool, or two have the same name.
+        """
+        tools = [tool for tool in map(as_tool, given) if isinstance(tool, Tool)]
+        self._tools = {tool.name: tool for tool in tools}
+        if len(self._tools) < len(tools):
+            raise ConfigError("two tools have the same name; give one with Tool(function, name=)")
+        if self._calls is None and tools:
+            self._calls = ToolCalls((), self._new_id)
+        if self._calls is not None:
+            self._calls.names = self._tools.keys()
+
+    async def begin(self, opening: SessionPatch | None = None) -> None:
+        """Connect, wait for the server's greeting, and settle what the session is to be.
+
+        Raises:
+            CommandRefused: The server does not accept a value of the opening.
             DuologueError: There is no call; ``clients.errors`` lists why that may be.
         """
         self._transport = transport = await self._open_transport()
         await self._group.__aenter__()
         try:
-            self._start("client-reader", self._read(transport))
-            self._start("client-writer", self._write(transport))
+            self.start("client-reader", self._read(transport))
+            self.start("client-writer", self._write(transport))
             greeting = self.replies.wait((), one_of(SessionCreated))
             await self.in_time(greeting, "the connection", NotRealtimeServer)
+            if opening is not None:
+                await self.ask((UpdateSession(session=opening),), one_of(SessionUpdated))
             if self._device is not None:
-                self._start("client-device", self._device.run(self))
+                self.start("client-device", self._device.run(self))
         except BaseException:
             await self.leave()
             raise
@@ -115,7 +159,7 @@ class Connection:
     async def leave(self) -> None:
         """End the call and everything that runs for it."""
         await self.hang_up()
-        for task in self._tasks:
+        for task in tuple(self._tasks):
             task.cancel()
         await self._group.__aexit__(None, None, None)
 
@@ -266,7 +310,11 @@ class Connection:
         if isinstance(event, SessionCreated | SessionUpdated):
             self._follow_format(event.session)
         self.streams.put(event)
+        if self._responses is not None:
+            self._responses.put(event)
         self.replies.offer(event)
+        if self._calls is not None:
+            self._perform_calls(self._calls.on_event(event))
         self._news.set()
 
     def _follow_format(self, session: AnySession) -> None:
@@ -279,10 +327,28 @@ class Connection:
         samples = len(wire) / format_sample_bytes(self._input_format)
         return samples / format_rate_hz(self._input_format)
 
+    # Functions
+
+    def _perform_calls(self, effects: Sequence[ToolEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, RunTool):
+                self._runner.run(effect, self._tools[effect.name])
+            else:
+                self.perform((effect,))
+
+    def _tool_finished(self, call_id: str, output: str) -> None:
+        if self._calls is not None:
+            self._perform_calls(self._calls.finished(call_id, output))
+            self._news.set()
+
     # Life
 
-    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(self._group.create_task(guard(work, self._crashed), name=name))
+    def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that ends with the call; the call ends if it fails."""
+        task = self._group.create_task(guard(work, self._crashed), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def _crashed(self, exc: Exception) -> None:
         if isinstance(exc, CallError):
@@ -295,11 +361,17 @@ class Connection:
         if self.ended is not None:
             return
         self.ended = error
-        is_normal = isinstance(error, CallEnded) and error.is_normal
         self.outbox.close()
         self.replies.end(error)
-        self.streams.end(None if is_normal else error)
+        self.streams.end(_as_end(error))
+        if self._responses is not None:
+            self._responses.end(_as_end(error))
         self._news.set()
+
+
+def _as_end(error: CallError) -> CallError | None:
+    """What readers of events get: nothing special where one side hung up."""
+    return None if isinstance(error, CallEnded) and error.is_normal else error
 
 
 def one_of(kind: type[E], matches: Callable[[E], bool] | None = None) -> Pick[E]:

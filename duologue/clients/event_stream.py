@@ -76,6 +76,11 @@ class EventStreams:
         self._backlog: deque[EventOrUnknown] | None = deque(maxlen=BACKLOG)
         self._ended: tuple[CallError | None] | None = None
 
+    @property
+    def past(self) -> tuple[EventOrUnknown, ...]:
+        """What the first reader would be given, were it to come now."""
+        return tuple(self._backlog or ())
+
     def open(self) -> EventStream:
         """Begin to read: the first reader from the call's first event, others from now on."""
         stream = self.from_now()

@@ -10,8 +10,9 @@ from typing import Literal, TypeAlias, TypedDict, Unpack
 
 from msgspec import UNSET, UnsetType
 
+from duologue.clients.tools.function import ToolLike, definitions
 from duologue.protocol.audio_formats import AudioFormat, FormatPatch, PcmFormat
-from duologue.protocol.session_config import FunctionTool, MaxTokens, Modality, ToolChoice, Voice
+from duologue.protocol.session_config import MaxTokens, Modality, ToolChoice, Voice
 from duologue.protocol.session_patch import (
     AudioInputPatch,
     AudioOutputPatch,
@@ -31,6 +32,8 @@ class SessionChanges(TypedDict, total=False):
     Args:
         turn_detection: See ``TurnDetectionChoice``.
         transcription: True and False switch the transcript of the caller's speech on and off.
+        tools: Python functions, which are run when the model calls them; or bare definitions, whose
+            calls the program answers by itself.
     """
 
     instructions: str
@@ -41,7 +44,7 @@ class SessionChanges(TypedDict, total=False):
     transcription: bool | TranscriptionPatch
     input_format: AudioFormat
     output_format: AudioFormat
-    tools: Sequence[FunctionTool]
+    tools: Sequence[ToolLike]
     tool_choice: ToolChoice
     max_output_tokens: MaxTokens
 
@@ -69,7 +72,7 @@ def session_patch(**changes: Unpack[SessionChanges]) -> SessionPatch:
         if "output_modalities" in changes
         else UNSET,
         audio=UNSET if audio == AudioPatch() else audio,
-        tools=tuple(changes["tools"]) if "tools" in changes else UNSET,
+        tools=definitions(changes["tools"]) if "tools" in changes else UNSET,
         tool_choice=changes.get("tool_choice", UNSET),
         max_output_tokens=changes.get("max_output_tokens", UNSET),
     )

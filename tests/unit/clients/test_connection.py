@@ -16,6 +16,7 @@ from duologue.clients.errors import (
     ServerSilent,
 )
 from duologue.core.errors import ProtocolError
+from duologue.core.ids import id_maker
 from duologue.protocol.audio_formats import PcmFormat
 from duologue.protocol.commands import AppendAudio, CancelResponse, ClearAudio, TruncateItem
 from duologue.protocol.events import AudioCleared, AudioCommitted
@@ -47,7 +48,7 @@ class Scene:
     def __init__(self, device: FakeDevice | None = None, timeout_s: float = 5.0) -> None:
         self.clock = FakeClock(100.0)
         self.transport = FakeTransport(greeting())
-        self.connection = Connection(self._open, device, self.clock, timeout_s)
+        self.connection = Connection(self._open, device, self.clock, timeout_s, id_maker())
 
     async def _open(self) -> FakeTransport:
         return self.transport

@@ -1,0 +1,1 @@
+"""Python functions as tools that a model may call in the middle of a conversation."""
