@@ -122,6 +122,13 @@ WEBRTC_PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12,\
 check-webrtc: $(WEBRTC_VENV)/.ready ## Test WebRTC calls with libdatachannel (needs Python 3.12)
 	$(WEBRTC_VENV)/bin/python -m pytest -m 'not models' tests/unit/gateway/webrtc tests/conformance/test_webrtc.py $(ARGS)
 
+.PHONY: check-network
+check-network: $(STAMPS)/dev ## Test WebRTC calls through NATs and a relay (Debian or Ubuntu, as root)
+	@command -v turnserver >/dev/null && command -v iptables >/dev/null || { \
+		echo "== installing iptables and coturn"; apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends iproute2 iptables coturn; }
+	$(BIN)/python -m pytest -m network tests/network $(ARGS)
+
 .PHONY: bench-webrtc
 bench-webrtc: $(WEBRTC_VENV)/.ready ## Measure a WebRTC call with both libraries (needs Python 3.12)
 	$(WEBRTC_VENV)/bin/python bench/bench_webrtc.py $(ARGS)

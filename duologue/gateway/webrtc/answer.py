@@ -28,5 +28,8 @@ def seen_from_outside(sdp: str, public_address: str | None) -> str:
                 continue
             fields[_HOST_FIELD] = public_address
             line = " ".join(fields)
+        elif line.startswith("c=IN IP"):
+            # Nobody goes by it where there are candidates, but it would show our own address.
+            line = f"c=IN IP{version} {public_address}"
         lines.append(line)
     return "".join(f"{line}\r\n" for line in lines)
