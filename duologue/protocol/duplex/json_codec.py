@@ -208,7 +208,10 @@ def _second_reading(message: bytes, exc: Exception) -> Command:
         named = event_type(message)
         if named is not None and named in ALIASES:
             refuse_duplicate_keys(message)
-            return decode_duplex_command(_renamed(message, named))
+            try:
+                return decode_duplex_command(_renamed(message, named))
+            except RecursionError as also:
+                raise refusal(also, message) from None
         try:
             command = read_leniently(message, named)
         except (msgspec.MsgspecError, RecursionError) as also:

@@ -365,3 +365,34 @@ def test_no_depth_of_nesting_breaks_the_reader(head: bytes, depth: int) -> None:
     tail = b"}" * head.count(b"{")
     with contextlib.suppress(ClientError):
         decode_duplex_command(head + b"[" * depth + b"]" * depth + tail)
+
+
+NEST = b"[" * 20_000 + b"]" * 20_000
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"type":"input_audio_buffer.append","audio":"AAAA","sample_rate_hz":%b}',
+        b'{"type":"input_audio_buffer.append","audio":"AAAA","x":%b}',
+        b'{"type":"input.commit","x":%b}',
+        b'{"type":"turn.signal","event":"session.update","payload":{"session":%b}}',
+        b'{"type":"session.update","x":%b}',
+        b'{"type":"session.update","session":{"extra_body":%b}}',
+    ],
+)
+@pytest.mark.parametrize("padding", [b"", b" " * 300_000], ids=["short", "long"])
+def test_a_deep_nest_is_refused_wherever_it_stands(message: bytes, padding: bytes) -> None:
+    with pytest.raises(ClientError) as refused:
+        decode_duplex_command(message % NEST + padding)
+    assert refused.value.code in ("invalid_json", "invalid_value", "unknown_event_type")
+
+
+@pytest.mark.parametrize("depth", range(900, 1000, 7))
+def test_a_nest_at_the_edge_of_what_can_be_read_harms_nobody(depth: int) -> None:
+    nest = b'{"a":' * depth + b"1" + b"}" * depth
+    signal = b'{"type":"turn.signal","event":"session.update","payload":{"session":{"x":%b}}}'
+    for message in (signal % nest, signal % nest + b" " * 300_000):
+        # Read or refused, as the depth may be; anything else would end the call.
+        with contextlib.suppress(ClientError):
+            decode_duplex_command(message)
