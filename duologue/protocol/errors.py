@@ -64,6 +64,10 @@ class ErrorCode(StrEnum):
     INVALID_EVENT_ACK = "invalid_event_ack"
     MODEL_UPDATE_UNSUPPORTED = "model_update_unsupported"
     RESUME_UNSUPPORTED = "unsupported_session_resume"
+    INVALID_RESUME = "invalid_session_resume"
+    INVALID_RESUME_TOKEN = "invalid_resume_token"
+    RESUME_EXPIRED = "session_resume_expired"
+    RESUME_CONFLICT = "session_resume_conflict"
     CONFIG_TIMEOUT = "config_timeout"
     IDLE_TIMEOUT = "idle_timeout"
     CONVERSATION_FULL = "conversation_full"
@@ -168,6 +172,14 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.INVALID_EVENT_ACK: _client(400, "No event with this number has been sent."),
         ErrorCode.MODEL_UPDATE_UNSUPPORTED: _client(400, "The model of a session cannot change."),
         ErrorCode.RESUME_UNSUPPORTED: _client(409, "This session cannot be resumed."),
+        ErrorCode.INVALID_RESUME: _client(400, "The request to resume is not complete."),
+        ErrorCode.INVALID_RESUME_TOKEN: _client(403, "The resume token opens no such session."),
+        ErrorCode.RESUME_EXPIRED: _client(
+            410, "No connection came back to the session in time.", close_code=1001
+        ),
+        ErrorCode.RESUME_CONFLICT: _client(
+            409, "The session was closed, or resumed by another connection.", close_code=4001
+        ),
         ErrorCode.CONFIG_TIMEOUT: _client(408, "The first session.update did not come in time."),
         ErrorCode.IDLE_TIMEOUT: _client(
             408, "The client said nothing for too long.", close_code=1001
