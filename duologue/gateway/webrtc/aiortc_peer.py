@@ -48,6 +48,9 @@ MAX_WAITING_PACKETS = 10
 CLOSE_TIMEOUT_S = 5.0
 """aiortc waits for its own tasks at the end; for so long at most."""
 
+LOOKS_EVERY_S = 0.05
+"""An attempt to connect looks every 20 ms whether it is still wanted, and ends by itself."""
+
 _REFUSALS = (
     AssertionError,  # its way of reading what others wrote
     InternalError,
@@ -81,6 +84,7 @@ class AiortcPeer:
         self._channel: RTCDataChannel | None = None
         self._audio: AudioOffer | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._was_connected = False
         self._gone = False
 
     async def answer(self, offer: Offer) -> str:
@@ -132,6 +136,8 @@ class AiortcPeer:
         except TimeoutError:
             # Its sockets are closed by its own tasks, or by the collector; nothing refers to it.
             return
+        if not self._was_connected:
+            await asyncio.sleep(LOOKS_EVERY_S)
 
     def _limit_gathering(self) -> None:
         """Let aioice use our address, and wait for no server longer than the settings say."""
@@ -155,6 +161,7 @@ class AiortcPeer:
     def _on_state(self) -> None:
         state = self._connection.connectionState
         if state == "connected":
+            self._was_connected = True
             self._listener.on_connected()
         elif state in ("failed", "closed") and not self._gone:
             self._gone = True
