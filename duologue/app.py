@@ -65,6 +65,7 @@ from duologue.sessions.observer import STALE_AT_SESSION, Observation
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, write_flight
 from duologue.telemetry.settings import TelemetrySettings
+from duologue.telemetry.tape import Recordings
 
 KEEP_ALIVE_S = 75.0
 """An idle HTTP connection is dropped after so long; WebSockets have their own heartbeat."""
@@ -136,6 +137,7 @@ async def running_app(
     wheel = TimerWheel(loop.call_at)
     lag = LoopLagProbe(wheel, clock, metrics.loop_lag)
     engine = Engine(pipelines, settings.engine, metrics, clock)
+    recordings = _recordings(settings.telemetry)
     sessions = SessionManager(
         engine,
         plugins,
@@ -149,6 +151,7 @@ async def running_app(
             clock=clock,
             recorded_entries=settings.telemetry.flight_entries,
             keep=_flight_keeper(settings.telemetry, loop),
+            tape=None if recordings is None else recordings.tape,
         ),
     )
     gateway = settings.gateway
@@ -213,6 +216,8 @@ async def running_app(
     )
     # Undone from the last to the first, each whatever becomes of the others.
     async with AsyncExitStack() as undo:
+        if recordings is not None:
+            undo.push_async_callback(asyncio.to_thread, recordings.close)
         undo.push_async_callback(engine.stop)
         undo.push_async_callback(runner.cleanup)
         # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
@@ -321,6 +326,17 @@ def _flight_keeper(
         loop.run_in_executor(None, write, flight)
 
     return keep
+
+
+def _recordings(telemetry: TelemetrySettings) -> Recordings | None:
+    if telemetry.record == "off":
+        return None
+    return Recordings(
+        telemetry.record_folder,
+        max_files=telemetry.record_files,
+        max_bytes=telemetry.record_bytes,
+        content=telemetry.record == "content",
+    )
 
 
 def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:

@@ -35,6 +35,7 @@ def quiet_logs() -> Iterator[None]:
     handlers, level = list(root.handlers), root.level
     structlog.configure(
         processors=[structlog.processors.JSONRenderer(default=repr)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         logger_factory=structlog.ReturnLoggerFactory(),
         cache_logger_on_first_use=False,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from msgspec import UNSET
 
@@ -39,6 +40,7 @@ from duologue.sessions.owners import ANYBODY, Owner, Owners
 from duologue.sessions.plugin_config import supported_by
 from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.sessions.taped import TapedMachine
 from duologue.telemetry import Kinds, get_logger
 
 RETRY_AFTER_S = 5.0
@@ -161,7 +163,9 @@ class SessionManager:
         session_id = self._new_id("sess")
         now = self._clock.now()
         settings = self._settings
-        machine = SessionMachine(
+        tape = self._observation.tape
+        make = SessionMachine if tape is None else partial(TapedMachine, tape(session_id), name)
+        machine = make(
             session_id,
             model or name,
             plugin,

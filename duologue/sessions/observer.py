@@ -17,6 +17,7 @@ from duologue.protocol.events import Event, SpeechStarted, SpeechStopped
 from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
 from duologue.sessions.inputs import SessionInput
 from duologue.telemetry import Flight, FlightRecorder, Kinds, Logger, Metrics, get_logger
+from duologue.telemetry.tape import Tape
 
 STALE_AT_SESSION = "session"
 """The stage under which output is counted that a session dropped, rather than the engine."""
@@ -39,6 +40,7 @@ class Observation:
         kinds: Types that flight recorders know.
         recorded_entries: Length of a flight recorder; 0: none.
         keep: Takes the recording of a session that crashed.
+        tape: Begins a recording of a whole call; ``None``: calls are not recorded.
     """
 
     metrics: Metrics
@@ -46,6 +48,7 @@ class Observation:
     clock: Clock
     recorded_entries: int
     keep: Callable[[Flight], None]
+    tape: Callable[[str], Tape] | None = None
 
 
 class SessionObserver:

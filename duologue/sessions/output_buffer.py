@@ -137,6 +137,11 @@ class OutputBuffer:
         # Every entry books at least a byte.
         return self.held_bytes > 0
 
+    @property
+    def speech_ms(self) -> int:
+        """Speech of all responses that waits."""
+        return samples_to_ms(self._speech_bytes // SAMPLE_BYTES, self._rate_hz)
+
     def put(self, event: Event, *, always: bool = False) -> None:
         """Add an event that waits for nothing.
 

@@ -30,3 +30,17 @@ class TelemetrySettings(Section):
 
     flight_files: Annotated[int, Field(ge=1, le=10_000)] = 50
     """Recordings kept in that folder; the oldest go."""
+
+    record: Literal["off", "sizes", "content"] = "off"
+    """Record whole calls, for `duologue replay`: with the lengths of text and audio, or with what
+    was said, too. Content is for machines of your own, with the consent of those who talk to it."""
+
+    record_folder: Path = Path("recordings")
+    """Where they are written."""
+
+    record_files: Annotated[int, Field(ge=1, le=100_000)] = 100
+    """Recordings kept there; the oldest go."""
+
+    record_bytes: Annotated[int, Field(ge=1 << 20)] = 256 << 20
+    """All of them together; the oldest go, and a call that fills it alone is recorded no further.
+    A minute takes about 1.6 MB with lengths, 12 MB with content."""

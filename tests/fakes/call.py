@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TypeVar
 
 from duologue.core.ids import id_maker
@@ -18,6 +19,7 @@ from duologue.sessions.port import Delivery
 from duologue.sessions.session import Session
 from duologue.sessions.settings import SessionSettings
 from duologue.telemetry import Flight, LabelSets, Metrics
+from duologue.telemetry.tape import Tape
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine
 from tests.fakes.invariants import WireInvariants
@@ -89,6 +91,7 @@ class FakeCall:
         seed: int = 0,
         edge_plays: bool = False,
         patch: SessionPatch = NO_CHANGE,
+        tape: Callable[[str], Tape] | None = None,
     ) -> None:
         self.clock = FakeClock(100.0)
         self.flights: list[Flight] = []
@@ -107,6 +110,7 @@ class FakeCall:
                 clock=self.clock,
                 recorded_entries=256,
                 keep=self.flights.append,
+                tape=tape,
             ),
         )
         self.session = self.manager.open(None, patch=patch, edge_plays=edge_plays)

@@ -1,0 +1,55 @@
+"""A recorded call, done again."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from duologue.duplex_plugins.contract import Capabilities
+from duologue.sessions.recording import Recording
+from duologue.sessions.rerun import MAX_SHOWN, rerun
+from tests.fakes.plugin import FakePlugin
+from tests.fakes.taped_call import MemoryTape, interrupted_call, plugin
+
+
+def recorded(*, content: bool) -> Recording:
+    memory = MemoryTape(content=content)
+    interrupted_call(memory)
+    return memory.recording()
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_the_same_inputs_lead_to_the_same_call(content: bool) -> None:
+    recording = recorded(content=content)
+    again = rerun(recording, plugin())
+    assert (again.steps, again.different) == (len(recording.steps), 0)
+
+
+def test_a_step_that_was_changed_is_found_with_its_place() -> None:
+    recording = recorded(content=True)
+    number = next(
+        n for n, step in enumerate(recording.steps) if "SpeechStarted" in str(step.result)
+    )
+    steps = list(recording.steps)
+    steps[number] = msgspec.structs.replace(steps[number], result=[{"$list": []}, []])
+    again = rerun(Recording(recording.header, steps), plugin())
+    assert again.different == 1
+    (found,) = again.differences
+    assert found.number == number
+    assert found.recorded == "nothing"
+    assert "SpeechStarted" in found.again
+    assert found.at_s == pytest.approx(steps[number].now - 100.0)
+
+
+def test_another_policy_leads_elsewhere_and_what_is_shown_is_bounded() -> None:
+    recording = recorded(content=False)
+    again = rerun(recording, FakePlugin(Capabilities(speaks=False), answers=False))
+    assert again.different > MAX_SHOWN
+    assert len(again.differences) == MAX_SHOWN
+
+
+def test_a_step_of_a_later_version_is_a_difference_and_no_crash() -> None:
+    recording = recorded(content=False)
+    steps = [*recording.steps, msgspec.structs.replace(recording.steps[-1], call="levitate")]
+    (found,) = rerun(Recording(recording.header, steps), plugin()).differences
+    assert found.again == "unknown step levitate"
