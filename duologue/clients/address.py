@@ -16,11 +16,14 @@ _LOOPBACK_NAMES = ("localhost", "::1")
 _SCHEMES = {"ws": "ws", "http": "ws", "wss": "wss", "https": "wss"}
 
 
-def realtime_url(address: str, model: str | None = None) -> str:
+def realtime_url(address: str, model: str | None = None, *, duplex: bool = False) -> str:
     """Return the WebSocket URL for an address as people give it.
 
     ``localhost:8080``, ``http://localhost:8080/`` and ``ws://localhost:8080/v1/realtime`` are the
     same server. A path is kept, and so is a query.
+
+    Args:
+        duplex: Ask for the duplex dialect, in which the client speaks first.
 
     Raises:
         ConfigError: The address has no host, or a scheme that is neither WebSocket nor HTTP.
@@ -35,6 +38,9 @@ def realtime_url(address: str, model: str | None = None) -> str:
     query = parse_qsl(parts.query, keep_blank_values=True)
     if model is not None:
         query = [*((name, value) for name, value in query if name != "model"), ("model", model)]
+    if duplex:
+        asked = {"duplex": "1", "autostart": "0"}
+        query = [*((name, value) for name, value in query if name not in asked), *asked.items()]
     path = parts.path if parts.path not in ("", "/") else ENDPOINT_PATH
     return urlunsplit((scheme, parts.netloc, path, urlencode(query), ""))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from duologue.clients.alignment import Alignment
 from duologue.clients.timing import first_audible
-from duologue.codecs.decoder import InputDecoder
+from duologue.codecs.decoder import InputDecoder, input_decoder
 from duologue.core.audio import SAMPLE_BYTES
 from duologue.protocol.audio_formats import AudioFormat
 
@@ -71,7 +71,7 @@ class Answers:
 
     def begin(self, response_id: str, audio_format: AudioFormat) -> None:
         """Note a response."""
-        decoder = InputDecoder(audio_format, self._rate_hz)
+        decoder = input_decoder(audio_format, self._rate_hz)
         self._responses[response_id] = ResponseState(response_id, decoder)
         if len(self._responses) > _REMEMBERED:
             self._responses.popitem(last=False)

@@ -40,6 +40,7 @@ class AudioDevice:
         self._said: deque[bytes] = deque(maxlen=MICROPHONE_BLOCKS)
         self._to_play: deque[bytes] = deque()
         self._silence = b""
+        self._latency_samples = 0
         self._call: DevicePort | None = None
 
     async def run(self, call: DevicePort) -> None:
@@ -68,6 +69,7 @@ class AudioDevice:
         streams = await asyncio.to_thread(
             self._card.open, call.rate_hz, block_samples, on_said, next_block
         )
+        self._latency_samples = round(streams.output_latency_s * call.rate_hz)
         try:
             await asyncio.Event().wait()
         finally:
@@ -82,6 +84,11 @@ class AudioDevice:
                 taken += len(self._to_play.popleft()) // SAMPLE_BYTES
         except IndexError:
             return taken
+
+    def unsounded(self) -> int:
+        """What waits for the sound card, and what it says that it holds."""
+        waiting = len(self._to_play) * len(self._silence) // SAMPLE_BYTES
+        return waiting + self._latency_samples
 
     def _send(self) -> None:
         while self._said and self._call is not None:

@@ -13,6 +13,7 @@ from typing import TypeVar, Unpack
 from msgspec import UNSET, UnsetType
 
 from duologue.clients.address import realtime_url
+from duologue.clients.asking import answer_to, uninterrupted
 from duologue.clients.connection import Connection, one_of
 from duologue.clients.devices import Device
 from duologue.clients.errors import CallEnded, CallError, CommandRefused
@@ -20,7 +21,7 @@ from duologue.clients.event_stream import EventStream
 from duologue.clients.playback import Playback
 from duologue.clients.recordings import say_at_once, say_in_real_time
 from duologue.clients.responses import Response, ResponseStream
-from duologue.clients.session_patches import SessionChanges, session_patch
+from duologue.clients.session_patches import SessionChanges, check_plain, session_patch
 from duologue.clients.timing import CallTiming
 from duologue.clients.transcript import Transcript
 from duologue.clients.transports.base import OpenTransport, Transport
@@ -28,6 +29,8 @@ from duologue.clients.transports.in_process import InProcessTransport
 from duologue.clients.transports.websocket import WebSocketTransport
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.ids import id_maker
+from duologue.protocol.audio_formats import PcmFormat
+from duologue.protocol.client_dialects import ClientFamily
 from duologue.protocol.commands import (
     ClearAudio,
     Command,
@@ -38,6 +41,8 @@ from duologue.protocol.commands import (
     RetrieveItem,
     UpdateSession,
 )
+from duologue.protocol.dialects import Encoding
+from duologue.protocol.duplex.session_resource import DuplexCapabilities, DuplexSessionResource
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import AudioCommitted, ItemRetrieved, SessionUpdated
 from duologue.protocol.items import InputText, Item, MessageItem
@@ -64,6 +69,8 @@ class DuplexClient:
         device: Microphone and loudspeaker.
         clock: The time of everything.
         timeout_s: How long the server may take to answer a command.
+        speaks_first: The server says nothing before it is told what the session is to be, as in the
+            duplex dialect with ``autostart=0``.
         changes: What the session is to be from its beginning; ``tools`` are run when the model
             calls them.
 
@@ -78,11 +85,14 @@ class DuplexClient:
         device: Device | None = None,
         clock: Clock | None = None,
         timeout_s: float = TIMEOUT_S,
+        speaks_first: bool = False,
         **changes: Unpack[SessionChanges],
     ) -> None:
         self._new_id = id_maker()
         self._clock = clock or SystemClock()
-        self._connection = Connection(open_transport, device, self._clock, timeout_s, self._new_id)
+        self._connection = Connection(
+            open_transport, device, self._clock, timeout_s, self._new_id, speaks_first
+        )
         self._machine = self._connection.machine
         self._opening = self._prepared(changes) if changes else None
 
@@ -93,6 +103,8 @@ class DuplexClient:
         *,
         api_key: str | None = None,
         model: str | None = None,
+        dialect: ClientFamily = "realtime",
+        encodings: Sequence[Encoding] = ("msgpack", "json"),
         device: Device | None = None,
         clock: Clock | None = None,
         timeout_s: float = TIMEOUT_S,
@@ -102,18 +114,42 @@ class DuplexClient:
 
         Args:
             url: ``ws://localhost:8080/v1/realtime``; ``localhost:8080`` is enough.
+            api_key: A key or a client secret, if the server wants one.
             model: One of the server's models; its default without one.
+            dialect: ``duplex`` for events that are acknowledged both ways, playback that the server
+                is told of as it is heard, and decisions about overlaps.
+            encodings: In the order of preference; JSON where the server offers no other.
 
         Raises:
-            ConfigError: The URL is none, or a tool cannot be one. On entering: what
-                ``WebSocketTransport.open`` raises, and ``CommandRefused``.
+            ConfigError: The URL is none, a tool cannot be one, or a setting is of another dialect.
+                On entering: what ``WebSocketTransport.open`` raises, and ``CommandRefused``.
         """
-        address = realtime_url(url, model)
+        duplex = dialect == "duplex"
+        address = realtime_url(url, model, duplex=duplex)
 
         async def open_transport() -> Transport:
-            return await WebSocketTransport.open(address, api_key=api_key, open_timeout_s=timeout_s)
+            return await WebSocketTransport.open(
+                address,
+                api_key=api_key,
+                open_timeout_s=timeout_s,
+                family=dialect,
+                encodings=encodings,
+            )
 
-        return cls(open_transport, device=device, clock=clock, timeout_s=timeout_s, **changes)
+        if duplex:
+            # The dialect's own default is 16 kHz; what a device gives needs no conversion then.
+            changes.setdefault("input_format", PcmFormat())
+        call = cls(
+            open_transport,
+            device=device,
+            clock=clock,
+            timeout_s=timeout_s,
+            speaks_first=duplex,
+            **changes,
+        )
+        if not duplex:
+            check_plain(call._opening)
+        return call
 
     @classmethod
     def in_process(
@@ -153,6 +189,12 @@ class DuplexClient:
         session = self._machine.session
         assert session is not None, "a call that was entered has a session"
         return session
+
+    @property
+    def capabilities(self) -> DuplexCapabilities | None:
+        """What this session can do; only the duplex dialect says."""
+        session = self.session
+        return session.capabilities if isinstance(session, DuplexSessionResource) else None
 
     @property
     def transcript(self) -> Transcript:
@@ -243,8 +285,11 @@ class DuplexClient:
 
         Raises:
             CommandRefused: The server does not accept a value; nothing changed.
+            ConfigError: A setting is of the duplex dialect, and the call is not.
         """
         wanted = self._prepared(changes) if patch is None else patch
+        if self.capabilities is None:
+            check_plain(wanted)
         command = UpdateSession(session=wanted)
         return (await self._connection.ask((command,), one_of(SessionUpdated))).session
 
@@ -274,10 +319,7 @@ class DuplexClient:
         async with asyncio.timeout(timeout_s):
             answers = self._connection.responses.from_now()
             response_id = await self.say_text(text)
-            async for answer in answers:
-                if answer.id == response_id:
-                    return await self._last_of(answer, answers)
-        raise _no_answer()
+            return await answer_to(response_id, answers, self._connection.tools.answers)
 
     async def ask_audio(self, pcm: bytes, timeout_s: float = ANSWER_TIMEOUT_S) -> Response:
         """Say a recording as a person would, be silent, and return the answer as ``ask`` does.
@@ -299,12 +341,12 @@ class DuplexClient:
                 await say_at_once(self, pcm)
                 await self.commit_audio()
                 await self.create_response()
-                return await self._first_of(answers)
+                return await uninterrupted(answers, self._connection.tools.answers)
             speaking = self._connection.start(
                 "client-recording", say_in_real_time(self, pcm, self._clock)
             )
             try:
-                return await self._first_of(answers)
+                return await uninterrupted(answers, self._connection.tools.answers)
             finally:
                 speaking.cancel()
 
@@ -399,28 +441,9 @@ class DuplexClient:
         """
         patch = session_patch(**changes)
         if "tools" in changes:
-            self._connection.use_tools(changes["tools"])
+            self._connection.tools.use(changes["tools"])
         return patch
-
-    async def _first_of(self, answers: ResponseStream) -> Response:
-        """Return the first answer that was not interrupted by the rest of what it answers."""
-        async for answer in answers:
-            whole = await self._last_of(answer, answers)
-            if whole.status != "cancelled":
-                return whole
-        raise _no_answer()
-
-    async def _last_of(self, answer: Response, answers: ResponseStream) -> Response:
-        """Return the answer that comes after the functions which an answer has called."""
-        await answer.finished()
-        while any(self._connection.answers_call(call.name) for call in answer.calls):
-            answer = await (await anext(answers)).finished()
-        return answer
 
     async def _begin_response(self, commands: Sequence[Command]) -> str:
         created = await self._connection.ask(commands, one_of(ResponseCreated))
         return created.response.id
-
-
-def _no_answer() -> CallEnded:
-    return CallEnded("the call ended before there was an answer")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from duologue.clients.devices import Device
+from duologue.clients.duplex_duties import INTERVAL_S, DuplexDuties
 from duologue.clients.effects import ClientEffect, Send
 from duologue.clients.errors import (
     CallEnded,
@@ -29,15 +30,14 @@ from duologue.clients.outbox import Outbox
 from duologue.clients.playback import RATE_HZ, ClockSpeaker, Playback, Taken
 from duologue.clients.replies import Pick, Replies
 from duologue.clients.responses import Responses
-from duologue.clients.tools.calls import RunTool, ToolCalls, ToolEffect
-from duologue.clients.tools.function import Tool, ToolLike, as_tool
-from duologue.clients.tools.runner import ToolRunner
+from duologue.clients.tools.desk import ToolDesk
 from duologue.clients.transports.base import OpenTransport, Received, Transport
-from duologue.codecs.encoder import OutputEncoder
+from duologue.codecs.encoder import OutputEncoder, output_encoder
 from duologue.core.clock import Clock
-from duologue.core.errors import ConfigError, ProtocolError
+from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.core.tasks import guard
+from duologue.protocol.append_audio import AppendPlacedAudio
 from duologue.protocol.audio_formats import (
     AudioFormat,
     PcmFormat,
@@ -45,6 +45,9 @@ from duologue.protocol.audio_formats import (
     format_sample_bytes,
 )
 from duologue.protocol.commands import AppendAudio, Command, UpdateSession
+from duologue.protocol.duplex.commands import CloseSession
+from duologue.protocol.duplex.events import SessionClosed
+from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.events import SessionCreated, SessionUpdated
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
@@ -56,6 +59,9 @@ E = TypeVar("E")
 _LISTENING_STEP_S = 0.02
 """How often a condition on what was heard is looked at, in a call without a device."""
 
+GOODBYE_S = 2.0
+"""How long the server may take to close the session, where it is asked to."""
+
 _NATIVE = PcmFormat(rate=24000)
 
 
@@ -65,6 +71,7 @@ class Connection:
     Args:
         timeout_s: How long the server may take to answer a command.
         new_id: Makes the ids of what this client puts into the conversation.
+        speaks_first: The server says nothing before it is told what the session is to be.
     """
 
     rate_hz = RATE_HZ
@@ -76,6 +83,7 @@ class Connection:
         clock: Clock,
         timeout_s: float,
         new_id: IdMaker,
+        speaks_first: bool = False,
     ) -> None:
         self.machine = CallMachine(Playback(RATE_HZ))
         self.streams = EventStreams()
@@ -93,18 +101,17 @@ class Connection:
         self._now = clock.now
         self._timeout_s = timeout_s
         self._input_format: AudioFormat = _NATIVE
-        self._encoder = OutputEncoder(RATE_HZ, _NATIVE)
+        self._encoder: OutputEncoder = output_encoder(RATE_HZ, _NATIVE)
         self._commands = 0
         self._news = asyncio.Event()
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: Transport | None = None
         self._log = get_logger("client")
-        self._new_id = new_id
+        self._speaks_first = speaks_first
+        self._duties: DuplexDuties | None = None
         self._responses: Responses | None = None
-        self._tools: dict[str, Tool] = {}
-        self._calls: ToolCalls | None = None
-        self._runner = ToolRunner(self.start, self._tool_finished)
+        self.tools = ToolDesk(self.perform, self.start, new_id)
 
     @property
     def responses(self) -> Responses:
@@ -114,25 +121,6 @@ class Connection:
             if self.ended is not None:
                 self._responses.end(_as_end(self.ended))
         return self._responses
-
-    def answers_call(self, name: str) -> bool:
-        """Tell whether calls of a function get their output here, and not from the program."""
-        return self._calls is not None and self._calls.answers(name)
-
-    def use_tools(self, given: Sequence[ToolLike]) -> None:
-        """Run these functions when the model calls them, and no others any more.
-
-        Raises:
-            ConfigError: One cannot be a tool, or two have the same name.
-        """
-        tools = [tool for tool in map(as_tool, given) if isinstance(tool, Tool)]
-        self._tools = {tool.name: tool for tool in tools}
-        if len(self._tools) < len(tools):
-            raise ConfigError("two tools have the same name; give one with Tool(function, name=)")
-        if self._calls is None and tools:
-            self._calls = ToolCalls((), self._new_id)
-        if self._calls is not None:
-            self._calls.names = self._tools.keys()
 
     async def begin(self, opening: SessionPatch | None = None) -> None:
         """Connect, wait for the server's greeting, and settle what the session is to be.
@@ -146,9 +134,8 @@ class Connection:
         try:
             self.start("client-reader", self._read(transport))
             self.start("client-writer", self._write(transport))
-            greeting = self.replies.wait((), one_of(SessionCreated))
-            await self.in_time(greeting, "the connection", NotRealtimeServer)
-            if opening is not None:
+            await self._be_greeted(opening)
+            if opening is not None and not self._speaks_first:
                 await self.ask((UpdateSession(session=opening),), one_of(SessionUpdated))
             if self._device is not None:
                 self.start("client-device", self._device.run(self))
@@ -165,6 +152,8 @@ class Connection:
 
     async def hang_up(self) -> None:
         """End the call."""
+        if self._duties is not None and self.ended is None:
+            await self._say_goodbye()
         self._end(CallEnded("the call is over"))
         if self._transport is not None:
             await self._transport.close()
@@ -184,6 +173,8 @@ class Connection:
             self._commands += 1
             command = msgspec.structs.replace(command, event_id=f"client_{self._commands}")
         self.outbox.put(command)
+        if self._duties is not None:
+            self._duties.spoke(self._now())
         if isinstance(command, AppendAudio):
             self.machine.sent_audio(self._duration_s(command.audio), self._now())
         return command.event_id
@@ -224,7 +215,12 @@ class Connection:
             CallError: The call is over.
         """
         is_native = self._input_format == _NATIVE
-        self.send(AppendAudio(audio=pcm if is_native else self._encoder.encode(pcm)))
+        wire = pcm if is_native else self._encoder.encode(pcm)
+        if self._duties is None:
+            self.send(AppendAudio(audio=wire))
+        else:
+            start = self._duties.place(wire, self._input_format)
+            self.send(AppendPlacedAudio(audio=wire, start_sample=start))
 
     def take_audio(self, samples: int) -> Taken:
         """Return what is to be played next."""
@@ -305,43 +301,66 @@ class Connection:
 
     def _apply(self, received: Received) -> None:
         event = received.event
+        if self._duties is not None:
+            if not self._duties.accepts(received.seq):
+                return
+            self._duties.on_event(event, received.seq)
         self.listen()
         self.perform(self.machine.on_event(event, received.seq, self._now()))
         if isinstance(event, SessionCreated | SessionUpdated):
             self._follow_format(event.session)
+        if isinstance(event, SessionCreated) and isinstance(event.session, DuplexSessionResource):
+            self._take_up_duties(received)
         self.streams.put(event)
         if self._responses is not None:
             self._responses.put(event)
         self.replies.offer(event)
-        if self._calls is not None:
-            self._perform_calls(self._calls.on_event(event))
+        self.tools.on_event(event)
         self._news.set()
 
     def _follow_format(self, session: AnySession) -> None:
         wanted = session.audio.input.format
         if wanted != self._input_format:
             self._input_format = wanted
-            self._encoder = OutputEncoder(RATE_HZ, wanted)
+            self._encoder = output_encoder(RATE_HZ, wanted)
 
     def _duration_s(self, wire: bytes) -> float:
         samples = len(wire) / format_sample_bytes(self._input_format)
         return samples / format_rate_hz(self._input_format)
 
-    # Functions
+    # The duplex dialect
 
-    def _perform_calls(self, effects: Sequence[ToolEffect]) -> None:
-        for effect in effects:
-            if isinstance(effect, RunTool):
-                self._runner.run(effect, self._tools[effect.name])
-            else:
-                self.perform((effect,))
+    def _take_up_duties(self, greeting: Received) -> None:
+        self._duties = DuplexDuties(self.machine.playback, self._now())
+        self._duties.on_event(greeting.event, greeting.seq)
+        self.start("client-duties", self._do_duties(self._duties))
 
-    def _tool_finished(self, call_id: str, output: str) -> None:
-        if self._calls is not None:
-            self._perform_calls(self._calls.finished(call_id, output))
-            self._news.set()
+    async def _do_duties(self, duties: DuplexDuties) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            self._catch_up(duties)
+
+    def _catch_up(self, duties: DuplexDuties) -> None:
+        self.listen()
+        unsounded = 0 if self._device is None else self._device.unsounded()
+        self.perform([Send(command) for command in duties.due(unsounded, self._now())])
+
+    async def _say_goodbye(self) -> None:
+        assert self._duties is not None
+        self._catch_up(self._duties)
+        with suppress(CallError, LimitExceeded, TimeoutError):
+            async with asyncio.timeout(GOODBYE_S):
+                await self.ask((CloseSession(),), one_of(SessionClosed))
 
     # Life
+
+    async def _be_greeted(self, opening: SessionPatch | None) -> None:
+        ids: list[str] = []
+        if self._speaks_first:
+            first = UpdateSession(session=opening or SessionPatch(), event_id="client_opening")
+            ids.append(self.send(first) or "")
+        greeting = self.replies.wait(ids, one_of(SessionCreated))
+        await self.in_time(greeting, "the connection", NotRealtimeServer)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Start a task that ends with the call; the call ends if it fails."""

@@ -55,3 +55,10 @@ class Device(Protocol):
     def silence(self) -> int:
         """Throw away what was taken and not played; returns how many samples that were."""
         ...
+
+    def unsounded(self) -> int:
+        """Return how many of the samples that were taken nobody has heard yet.
+
+        Those that wait for the sound card, and those inside it.
+        """
+        ...

@@ -17,6 +17,7 @@ from duologue.clients.transcript import LineState, Side, Transcript
 from duologue.core.audio import samples_to_ms
 from duologue.core.errors import CodecError, LimitExceeded
 from duologue.protocol.commands import CancelResponse, RetrieveItem, TruncateItem
+from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.events import (
     AudioCommitted,
     Event,
@@ -175,6 +176,8 @@ class CallMachine:
     def _speech_interrupts(self) -> bool:
         if self.session is None:
             return True
+        if isinstance(self.session, DuplexSessionResource):
+            return self.session.overlap_policy == "barge_in_on_speech"
         detection = self.session.audio.input.turn_detection
         return detection is None or detection.interrupt_response
 

@@ -184,6 +184,19 @@ class Playback:
         item = self._items.get(item_id)
         return 0 if item is None else item.taken
 
+    def sounded(self, unsounded_samples: int = 0) -> dict[str, int]:
+        """Return how many samples were heard of each item that was not cut off.
+
+        Args:
+            unsounded_samples: Of those taken last, what the loudspeaker has not played yet.
+        """
+        waiting = self._unplayed(unsounded_samples)
+        return {
+            item_id: max(0, item.taken - waiting.get(item_id, 0))
+            for item_id, item in self._items.items()
+            if item.taken and not item.cut
+        }
+
     def received_samples(self, item_id: str) -> int:
         """How much of an item has arrived."""
         item = self._items.get(item_id)

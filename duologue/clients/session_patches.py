@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, TypedDict, Unpack
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from duologue.clients.tools.function import ToolLike, definitions
-from duologue.protocol.audio_formats import AudioFormat, FormatPatch, PcmFormat
+from duologue.core.errors import ConfigError
+from duologue.protocol.audio_formats import AudioFormat, FormatPatch
+from duologue.protocol.duplex.config import OverlapPolicy, PlaybackCommitPolicy
+from duologue.protocol.duplex.format_names import FORMAT_TYPES
+from duologue.protocol.duplex.session_patch import DuplexPatch, as_duplex
 from duologue.protocol.session_config import MaxTokens, Modality, ToolChoice, Voice
 from duologue.protocol.session_patch import (
     AudioInputPatch,
@@ -34,6 +39,13 @@ class SessionChanges(TypedDict, total=False):
         transcription: True and False switch the transcript of the caller's speech on and off.
         tools: Python functions, which are run when the model calls them; or bare definitions, whose
             calls the program answers by itself.
+
+    In the duplex dialect only:
+        overlap_policy: Whether speech over an answer stops it.
+        overlap_barge_in_ms: How long that speech must last, 0 to 10,000.
+        playback_commit_policy: With ``ack_only`` the conversation holds what was heard.
+        auto_response: False: only ``create_response`` and ``ask`` are answered.
+        idle_timeout_s: A client that says nothing for so long is sent away, 1 to 3,600.
     """
 
     instructions: str
@@ -47,6 +59,11 @@ class SessionChanges(TypedDict, total=False):
     tools: Sequence[ToolLike]
     tool_choice: ToolChoice
     max_output_tokens: MaxTokens
+    overlap_policy: OverlapPolicy
+    overlap_barge_in_ms: int
+    playback_commit_policy: PlaybackCommitPolicy
+    auto_response: bool
+    idle_timeout_s: float
 
 
 def session_patch(**changes: Unpack[SessionChanges]) -> SessionPatch:
@@ -65,7 +82,7 @@ def session_patch(**changes: Unpack[SessionChanges]) -> SessionPatch:
         input=UNSET if given == AudioInputPatch() else given,
         output=UNSET if taken == AudioOutputPatch() else taken,
     )
-    return SessionPatch(
+    patch = SessionPatch(
         type="realtime",
         instructions=changes.get("instructions", UNSET),
         output_modalities=tuple(changes["output_modalities"])
@@ -76,17 +93,45 @@ def session_patch(**changes: Unpack[SessionChanges]) -> SessionPatch:
         tool_choice=changes.get("tool_choice", UNSET),
         max_output_tokens=changes.get("max_output_tokens", UNSET),
     )
+    if not _DUPLEX_ONLY & changes.keys():
+        return patch
+    return msgspec.structs.replace(
+        as_duplex(patch),
+        overlap_policy=changes.get("overlap_policy", UNSET),
+        overlap_barge_in_ms=changes.get("overlap_barge_in_ms", UNSET),
+        playback_commit_policy=changes.get("playback_commit_policy", UNSET),
+        auto_response=changes.get("auto_response", UNSET),
+        idle_timeout_s=changes.get("idle_timeout_s", UNSET),
+    )
+
+
+_DUPLEX_ONLY = {
+    "overlap_policy",
+    "overlap_barge_in_ms",
+    "playback_commit_policy",
+    "auto_response",
+    "idle_timeout_s",
+}
+
+
+def check_plain(patch: SessionPatch | None) -> None:
+    """Refuse settings that a plain Realtime session does not have, and would pass by in silence.
+
+    Raises:
+        ConfigError: There is one.
+    """
+    if isinstance(patch, DuplexPatch):
+        raise ConfigError(
+            "overlap, playback and response policies are settings of the duplex dialect: connect "
+            "with dialect='duplex'"
+        )
 
 
 def _format(audio_format: AudioFormat | UnsetType) -> FormatPatch | UnsetType:
     if audio_format is UNSET:
         return UNSET
-    if isinstance(audio_format, PcmFormat):
-        return FormatPatch(type="audio/pcm", rate=audio_format.rate)
-    kind: Literal["audio/pcmu", "audio/pcma"] = (
-        "audio/pcmu" if audio_format.__struct_config__.tag == "audio/pcmu" else "audio/pcma"
-    )
-    return FormatPatch(type=kind)
+    rate = getattr(audio_format, "rate", UNSET)
+    return FormatPatch(type=FORMAT_TYPES[str(audio_format.__struct_config__.tag)], rate=rate)
 
 
 def _transcription(

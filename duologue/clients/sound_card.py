@@ -36,6 +36,11 @@ class SoundDevice:
 class Streams(Protocol):
     """A microphone and a loudspeaker that run."""
 
+    @property
+    def output_latency_s(self) -> float:
+        """How long a block takes from ``NextBlock`` until it is heard."""
+        ...
+
     def close(self) -> None:
         """Stop both. Blocks for a moment."""
         ...
@@ -110,6 +115,10 @@ class PortAudioCard:
 class _PortAudioStreams:
     def __init__(self, streams: list[Any]) -> None:
         self._streams = streams
+
+    @property
+    def output_latency_s(self) -> float:
+        return float(self._streams[-1].latency)
 
     def close(self) -> None:
         for stream in self._streams:

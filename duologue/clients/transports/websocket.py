@@ -7,8 +7,7 @@ said in a call.
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
@@ -21,6 +20,7 @@ from websockets.exceptions import (
     WebSocketException,
 )
 from websockets.http11 import Response
+from websockets.typing import Subprotocol
 
 from duologue.clients.address import is_loopback
 from duologue.clients.errors import (
@@ -33,8 +33,9 @@ from duologue.clients.errors import (
 )
 from duologue.clients.transports.base import Received
 from duologue.core.errors import AuthError, CapacityError, ConfigError, DuologueError
+from duologue.protocol.client_dialects import CLIENT_DIALECTS, ClientDialect, ClientFamily
 from duologue.protocol.commands import Command
-from duologue.protocol.json_codec import decode_event, encode_command
+from duologue.protocol.dialects import Encoding
 
 MAX_MESSAGE_BYTES = 16 << 20
 """Ours sends a mebibyte at most; others put a minute of audio into one message."""
@@ -48,7 +49,9 @@ WRITE_LIMIT_BYTES = 64 * 1024
 CLOSE_TIMEOUT_S = 2.0
 ABNORMAL_CLOSURE = 1006
 
-_EVENT_NUMBER = re.compile(r"event_(\d{1,18})\Z")
+SUBPROTOCOLS: Mapping[Encoding, str] = {"msgpack": "realtime.msgpack", "json": "realtime"}
+"""What is offered for each encoding; a server that selects none speaks JSON."""
+
 _SHOWN_CHARS = 200
 
 # The library logs each broken handshake; whoever calls us gets an exception instead.
@@ -57,20 +60,34 @@ _quiet.setLevel(logging.CRITICAL)
 
 
 class WebSocketTransport:
-    """An open WebSocket that speaks the JSON dialect; see ``open_websocket``."""
+    """An open WebSocket; see ``open``."""
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __init__(self, connection: ClientConnection, dialect: ClientDialect) -> None:
+        self.dialect = dialect
+        """What is spoken on it."""
+
         self._connection = connection
+        self._encode = dialect.encode_command
+        self._decode = dialect.decode_event
+        self._text = not dialect.binary
 
     @classmethod
     async def open(
-        cls, url: str, *, api_key: str | None = None, open_timeout_s: float = 10.0
+        cls,
+        url: str,
+        *,
+        api_key: str | None = None,
+        open_timeout_s: float = 10.0,
+        family: ClientFamily = "realtime",
+        encodings: Sequence[Encoding] = ("msgpack", "json"),
     ) -> WebSocketTransport:
         """Connect.
 
         Args:
             url: As ``realtime_url`` returns it.
             api_key: Sent as a bearer token.
+            family: What the URL asks for.
+            encodings: In the order of preference; the server chooses, JSON if it knows no other.
 
         Raises:
             ServerUnreachable: Nobody answers.
@@ -83,6 +100,7 @@ class WebSocketTransport:
             connection = await connect(
                 url,
                 additional_headers=headers,
+                subprotocols=[Subprotocol(SUBPROTOCOLS[encoding]) for encoding in encodings],
                 # Compression would cost more than all else, and audio does not shrink.
                 compression=None,
                 # A proxy of this machine's environment leads away from the machine.
@@ -96,12 +114,13 @@ class WebSocketTransport:
             )
         except (OSError, WebSocketException) as exc:
             raise connect_error(exc, url, open_timeout_s) from exc
-        return cls(connection)
+        is_msgpack = connection.subprotocol == SUBPROTOCOLS["msgpack"]
+        return cls(connection, CLIENT_DIALECTS[family, "msgpack" if is_msgpack else "json"])
 
     async def send(self, command: Command) -> None:
         """Write one message."""
         try:
-            await self._connection.send(encode_command(command), text=True)
+            await self._connection.send(self._encode(command), text=self._text)
         except ConnectionClosed as exc:
             raise close_error(exc) from exc
 
@@ -111,9 +130,7 @@ class WebSocketTransport:
             message = await self._connection.recv(decode=False)
         except ConnectionClosed as exc:
             raise close_error(exc) from exc
-        event, event_id = decode_event(message)
-        numbered = _EVENT_NUMBER.match(event_id)
-        return Received(event, None if numbered is None else int(numbered[1]))
+        return Received(*self._decode(message))
 
     async def close(self) -> None:
         """Say goodbye; the peer has ``CLOSE_TIMEOUT_S`` to answer."""

@@ -32,6 +32,15 @@ def test_the_model_replaces_one_in_the_url() -> None:
     assert realtime_url("h:1/x?model=a&b=2", "c d") == "ws://h:1/x?b=2&model=c+d"
 
 
+def test_the_duplex_dialect_is_asked_for_in_the_query() -> None:
+    assert realtime_url("h:1", "m", duplex=True) == (
+        "ws://h:1/v1/realtime?model=m&duplex=1&autostart=0"
+    )
+    assert realtime_url("h:1/v1/duplex?autostart=1", duplex=True) == (
+        "ws://h:1/v1/duplex?duplex=1&autostart=0"
+    )
+
+
 @pytest.mark.parametrize(
     "address", ["", "ftp://h", "ws://", "ws://h:port", "ws://h:99999", "http:///v1/realtime"]
 )

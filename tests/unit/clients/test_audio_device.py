@@ -17,6 +17,7 @@ class FakeCard:
 
     def __init__(self, failure: AudioDeviceError | None = None) -> None:
         self.closed = False
+        self.output_latency_s = 0.01
         self.opened = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._failure = failure

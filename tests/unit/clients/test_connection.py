@@ -41,6 +41,9 @@ class FakeDevice:
     def silence(self) -> int:
         return self.unplayed
 
+    def unsounded(self) -> int:
+        return self.unplayed
+
 
 class Scene:
     """A connection, both of whose ends belong to the test."""

@@ -24,7 +24,11 @@ from duologue.clients.transports.websocket import (
     status_error,
 )
 from duologue.core.errors import AuthError, CapacityError, ConfigError, ProtocolError
-from duologue.protocol.commands import AppendAudio, ClearAudio
+from duologue.protocol.client_dialects import CLIENT_DIALECTS, ClientFamily
+from duologue.protocol.commands import AppendAudio, ClearAudio, UpdateSession
+from duologue.protocol.dialects import Encoding
+from duologue.protocol.duplex.session_patch import DuplexPatch
+from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.events import AudioCleared, SessionCreated
 from duologue.protocol.json_codec import UnknownEvent
 from tests.fakes.small_gateway import API_KEY
@@ -59,6 +63,34 @@ async def test_commands_and_events_cross_the_socket(gateway: App) -> None:
     assert ended.value.is_normal
     with pytest.raises(CallEnded):
         await transport.send(ClearAudio())
+
+
+@pytest.mark.parametrize("encoding", ["json", "msgpack"])
+async def test_the_server_chooses_the_encoding(gateway: App, encoding: Encoding) -> None:
+    transport = await WebSocketTransport.open(address(gateway), encodings=(encoding,))
+    assert transport.dialect is CLIENT_DIALECTS["realtime", encoding]
+    assert isinstance((await transport.receive()).event, SessionCreated)
+    await transport.send(ClearAudio())
+    assert isinstance((await transport.receive()).event, AudioCleared)
+    await transport.close()
+
+
+@pytest.mark.parametrize("encoding", ["json", "msgpack"])
+async def test_a_duplex_session_begins_with_its_description(
+    gateway: App, encoding: Encoding
+) -> None:
+    family: ClientFamily = "duplex"
+    url = f"{address(gateway)}?duplex=1&autostart=0"
+    transport = await WebSocketTransport.open(url, family=family, encodings=(encoding,))
+    assert transport.dialect is CLIENT_DIALECTS["duplex", encoding]
+    await transport.send(UpdateSession(session=DuplexPatch(auto_response=False)))
+    greeting = await transport.receive()
+    assert isinstance(greeting.event, SessionCreated)
+    session = greeting.event.session
+    assert isinstance(session, DuplexSessionResource)
+    assert session.extra_body.auto_response is False
+    assert greeting.seq == 1
+    await transport.close()
 
 
 async def test_a_wrong_key_is_told_from_a_full_server(full_gateway: App) -> None:
@@ -169,7 +201,8 @@ async def test_messages_are_read_as_they_are() -> None:
             return self.messages.pop(0)
 
     socket = Socket(b'{"type":"brand.new","event_id":"other"}', b"[1]")
-    transport = WebSocketTransport(socket)  # type: ignore[arg-type]
+    dialect = CLIENT_DIALECTS["realtime", "json"]
+    transport = WebSocketTransport(socket, dialect)  # type: ignore[arg-type]
     received = await transport.receive()
     assert isinstance(received.event, UnknownEvent)
     assert received.seq is None
