@@ -2,13 +2,9 @@
  * Builds the page: parts, views, and the wires between them. Holds no logic of its own.
  */
 
-import { Microphone } from "./audio/microphone.js";
-import { Playback } from "./audio/playback.js";
-import { Call } from "./call/call.js";
-import { Latency } from "./call/latency.js";
-import { load, save } from "./call/settings.js";
-import { Timeline } from "./call/timeline.js";
-import { Transcript } from "./call/transcript.js";
+import { secretFor } from "./key.js";
+import { DuologueCall, environmentProblem } from "./sdk/duologue.js";
+import { callOptions, conversationOptions, load, save } from "./settings.js";
 import { Chat } from "./view/chat.js";
 import { Controls } from "./view/controls.js";
 import { ILLUSTRATION_NOW_MS, illustration } from "./view/illustration.js";
@@ -17,11 +13,8 @@ import { ProblemCard } from "./view/problem-card.js";
 import { SettingsPanel } from "./view/settings-panel.js";
 import { TimelineCanvas } from "./view/timeline-canvas.js";
 import { WakeLock } from "./view/wake-lock.js";
-import { Connection } from "./wire/connection.js";
-import { environmentProblem } from "./wire/problems.js";
 
-/** @typedef {import("./wire/problems.js").Problem} Problem */
-/** @typedef {import("./wire/problems.js").Remedy} Remedy */
+/** @typedef {import("./sdk/wire/problems.js").Remedy} Remedy */
 
 const NOTICE_MS = 6000;
 
@@ -29,23 +22,16 @@ const NOTICE_MS = 6000;
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 const settings = load(localStorage);
-const playback = new Playback();
-const transcript = new Transcript();
-const timeline = new Timeline();
-const latency = new Latency();
-const call = new Call({
-  connection: new Connection(),
-  microphone: new Microphone(),
-  playback,
-  transcript,
-  timeline,
-  latency,
-  settings,
-  scope: window,
+const baseUrl = new URL("../v1", document.baseURI);
+let typedKey = "";
+const call = new DuologueCall({
+  ...callOptions(settings),
+  url: baseUrl,
+  key: () => secretFor(typedKey, baseUrl, (...request) => fetch(...request)),
 });
 
-new Chat(byId("chat"), byId("announcer"), transcript);
-new LatencyReadout(document, latency);
+new Chat(byId("chat"), byId("announcer"), call);
+new LatencyReadout(document, call);
 const controls = new Controls(document, call, settings.volume);
 const problems = new ProblemCard(document);
 const panel = new SettingsPanel(document, settings);
@@ -55,28 +41,33 @@ const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 const sketch = illustration();
 let isDrawing = false;
 
-call.onChange = () => {
+call.on("state", () => {
   controls.render();
   wakeLock.want(call.phase === "live");
   startDrawing();
-};
-call.onProblem = (/** @type {Problem | null} */ problem) => problems.show(problem);
-call.onNotice = notify;
+});
+call.on("problem", (problem) => problems.show(problem));
+call.on("notice", notify);
+controls.onConnect = () => dial(true);
 controls.onVolume = (/** @type {number} */ volume) => {
   settings.volume = volume;
   save(localStorage, settings);
-  playback.setVolume(volume);
+  call.configure({ volume });
 };
-panel.onMicrophone = () => void call.applyMicrophone();
-panel.onSpeaker = () => void call.chooseSpeaker();
-panel.onSession = () => call.applySession();
-panel.onKey = (/** @type {string} */ apiKey) => {
-  call.apiKey = apiKey;
+panel.onMicrophone = () => call.configure({ microphone: callOptions(settings).microphone });
+panel.onSpeaker = () => call.configure({ speakerId: settings.speakerId });
+panel.onSession = () => {
+  call.configure(conversationOptions(settings));
+  controls.render();
+};
+panel.onLine = () => call.configure({ transport: settings.transport, model: settings.model });
+panel.onKey = (/** @type {string} */ key) => {
+  typedKey = key;
 };
 byId("open-settings").onclick = () => panel.open();
 problems.onRemedy = (/** @type {Remedy} */ remedy) => {
-  if (remedy === "call") void call.dial({ withMicrophone: true });
-  else if (remedy === "type") void call.dial({ withMicrophone: false });
+  if (remedy === "call") dial(true);
+  else if (remedy === "type") dial(false);
   else if (remedy === "settings") panel.open();
   else call.resumeSound();
 };
@@ -90,6 +81,11 @@ controls.render();
 problems.show(environmentProblem(window));
 void offerModels();
 
+/** @param {boolean} withMicrophone */
+function dial(withMicrophone) {
+  call.start({ withMicrophone }).catch(() => {}); // the problem card says what it was
+}
+
 function redraw() {
   canvas.fit();
   draw();
@@ -97,7 +93,7 @@ function redraw() {
 
 function draw() {
   if (call.phase === "idle") canvas.draw(sketch.timeline, ILLUSTRATION_NOW_MS, sketch.upcoming, false);
-  else canvas.draw(timeline, performance.now(), call.upcoming(), calm.matches);
+  else canvas.draw(call.timeline, performance.now(), call.upcoming(), calm.matches);
 }
 
 function startDrawing() {

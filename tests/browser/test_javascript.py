@@ -24,12 +24,18 @@ def test_the_pure_modules_of_the_page_keep_their_promises() -> None:
 def test_no_module_of_the_page_is_left_out_of_these_tests_without_reason() -> None:
     """A module is pure, and imported by a test; or it touches the browser, and says so here."""
     touches_browser = {
-        "audio/capture-worklet.js",
-        "audio/microphone.js",
-        "audio/playback-worklet.js",
-        "audio/playback.js",
-        "call/call.js",
         "main.js",
+        "sdk/audio/capture-worklet.js",
+        "sdk/audio/microphone.js",
+        "sdk/audio/playback-worklet.js",
+        "sdk/audio/playback.js",
+        "sdk/audio/stream-tap.js",
+        "sdk/audio/track-player.js",
+        "sdk/transport/transport.js",
+        "sdk/transport/webrtc.js",
+        "sdk/transport/websocket.js",
+        "sdk/wire/webrtc-line.js",
+        "sdk/wire/websocket-line.js",
         "view/chat.js",
         "view/controls.js",
         "view/illustration.js",
@@ -40,7 +46,7 @@ def test_no_module_of_the_page_is_left_out_of_these_tests_without_reason() -> No
         "view/wake-lock.js",
     }
     tests = "".join(path.read_text() for path in TESTS)
-    indirectly = {"call/answer.js", "call/voice-input.js"}
+    indirectly = {"sdk/call/answer.js", "sdk/call/answers.js", "sdk/call/voice-input.js"}
     modules = {path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*.js")}
     tested = {module for module in modules if f"web_demo/{module}" in tests}
     assert modules - tested - indirectly == touches_browser

@@ -3,8 +3,8 @@
  * Also tells screen readers what was said, once it is final.
  */
 
-/** @typedef {import("../call/transcript.js").Entry} Entry */
-/** @typedef {import("../call/transcript.js").Transcript} Transcript */
+/** @typedef {import("../sdk/call/transcript.js").Entry} Entry */
+/** @typedef {import("../sdk/duologue.js").DuologueCall} DuologueCall */
 
 /** Nearer to the end than this, the list follows the conversation. */
 const FOLLOW_PX = 80;
@@ -26,22 +26,22 @@ export class Chat {
   /**
    * @param {HTMLElement} list
    * @param {HTMLElement} announcer
-   * @param {Transcript} transcript
+   * @param {DuologueCall} call
    */
-  constructor(list, announcer, transcript) {
+  constructor(list, announcer, call) {
     this.#list = list;
     this.#announcer = announcer;
-    this.#transcript = transcript;
+    this.#transcript = call.transcript;
     list.addEventListener("scroll", () => {
       this.#isFollowing = list.scrollHeight - list.scrollTop - list.clientHeight < FOLLOW_PX;
     });
     new ResizeObserver(() => this.#follow()).observe(list);
-    transcript.onChange = (entry) => this.#mark(entry.id);
-    transcript.onRemove = (id) => {
+    call.on("transcript", ({ id }) => this.#mark(id));
+    call.on("transcript-removed", (id) => {
       this.#rows.get(id)?.remove();
       this.#rows.delete(id);
       this.#announced.delete(id);
-    };
+    });
   }
 
   /** @param {string} id */

@@ -3,7 +3,7 @@
  * and the call's state into their look.
  */
 
-/** @typedef {import("../call/call.js").Call} Call */
+/** @typedef {import("../sdk/duologue.js").DuologueCall} Call */
 
 const STATUS = {
   connecting: "Connecting",
@@ -28,6 +28,8 @@ export class Controls {
 
   /** @type {(volume: number) => void} */
   onVolume = () => {};
+  /** The person wants to talk. */
+  onConnect = () => {};
 
   /**
    * @param {Document} document
@@ -44,8 +46,8 @@ export class Controls {
     const slider = /** @type {HTMLInputElement} */ (byId(document, "volume"));
     slider.value = String(volume);
     slider.oninput = () => this.onVolume(Number(slider.value));
-    byId(document, "connect").onclick = () => void call.dial({ withMicrophone: true });
-    byId(document, "again").onclick = () => void call.dial({ withMicrophone: true });
+    byId(document, "connect").onclick = () => this.onConnect();
+    byId(document, "again").onclick = () => this.onConnect();
     byId(document, "hang-up").onclick = () => call.hangUp();
     this.#mute.onclick = () => call.setMuted(!call.isMuted);
     byId(document, "composer").onsubmit = (event) => {
@@ -64,7 +66,7 @@ export class Controls {
   }
 
   render() {
-    const { phase, floor, isMuted, isManual, hasMicrophone } = this.#call;
+    const { phase, floor, isMuted, hasMicrophone } = this.#call;
     const { body } = this.#document;
     body.dataset.phase = phase;
     body.dataset.status = this.#state();
@@ -76,7 +78,7 @@ export class Controls {
     if (this.#status.textContent !== text) this.#status.textContent = text;
     this.#mute.setAttribute("aria-pressed", String(isMuted));
     this.#mute.toggleAttribute("disabled", !hasMicrophone);
-    this.#talk.hidden = !isManual || !hasMicrophone;
+    this.#talk.hidden = !this.#isManual || !hasMicrophone;
     this.#talk.setAttribute("aria-pressed", String(floor.you));
     const isLive = phase === "live";
     this.#message.disabled = !isLive;
@@ -87,9 +89,13 @@ export class Controls {
       phase === "connecting" ? "Connecting…" : "Connect";
   }
 
+  get #isManual() {
+    return this.#call.options.pushToTalk;
+  }
+
   /** @returns {keyof typeof STATUS} */
   #state() {
-    const { phase, floor, isMuted, isManual, hasMicrophone } = this.#call;
+    const { phase, floor, isMuted, hasMicrophone } = this.#call;
     if (phase === "connecting") return "connecting";
     if (phase !== "live") return "ended";
     if (floor.you && floor.duologue) return "both";
@@ -98,7 +104,7 @@ export class Controls {
     if (floor.thinking) return "thinking";
     if (!hasMicrophone) return "deaf";
     if (isMuted) return "muted";
-    return isManual ? "ready" : "listening";
+    return this.#isManual ? "ready" : "listening";
   }
 
   #bindTalk() {
@@ -125,7 +131,7 @@ export class Controls {
     if (isBusy || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "m" && this.#call.hasMicrophone) this.#call.setMuted(!this.#call.isMuted);
     const isOtherButton = target.closest("button") !== null && target !== this.#talk;
-    if (event.code === "Space" && this.#call.isManual && !isOtherButton) {
+    if (event.code === "Space" && this.#isManual && !isOtherButton) {
       event.preventDefault();
       this.#call.press();
     }
@@ -135,7 +141,7 @@ export class Controls {
     const text = this.#message.value.trim();
     if (!text || this.#call.phase !== "live") return;
     this.#message.value = "";
-    this.#call.type(text);
+    this.#call.sendText(text);
   }
 }
 

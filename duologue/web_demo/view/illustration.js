@@ -2,8 +2,8 @@
  * A made-up call for the page before the first one: a picture of what the timeline will show.
  */
 
-import { LEVEL_MS } from "../call/answer.js";
-import { Timeline } from "../call/timeline.js";
+import { LEVEL_MS } from "../sdk/call/answer.js";
+import { Timeline } from "../sdk/call/timeline.js";
 
 export const ILLUSTRATION_NOW_MS = 20_000;
 
@@ -26,7 +26,7 @@ export function illustration() {
 
 /**
  * @param {Timeline} timeline
- * @param {import("../call/timeline.js").Lane} lane
+ * @param {import("../sdk/call/timeline.js").Lane} lane
  * @param {number} from_ms
  * @param {number} to_ms
  */

@@ -1,6 +1,6 @@
 /** Shows how long the last answers were waited for. */
 
-/** @typedef {import("../call/latency.js").Latency} Latency */
+/** @typedef {import("../sdk/duologue.js").DuologueCall} DuologueCall */
 
 /** Height of a full bar; longer waits are cut off at it. */
 const FULL_S = 3;
@@ -14,15 +14,15 @@ export class LatencyReadout {
 
   /**
    * @param {Document} document
-   * @param {Latency} latency
+   * @param {DuologueCall} call
    */
-  constructor(document, latency) {
+  constructor(document, call) {
     this.#section = /** @type {HTMLElement} */ (document.getElementById("latency"));
     this.#last = /** @type {HTMLElement} */ (document.getElementById("latency-last"));
     this.#median = /** @type {HTMLElement} */ (document.getElementById("latency-median"));
     this.#history = /** @type {HTMLElement} */ (document.getElementById("latency-history"));
-    this.#latency = latency;
-    latency.onChange = () => this.#render();
+    this.#latency = call.latency;
+    call.on("latency", () => this.#render());
   }
 
   #render() {
@@ -37,7 +37,7 @@ export class LatencyReadout {
   }
 }
 
-/** @param {import("../call/latency.js").Reading} reading */
+/** @param {import("../sdk/call/latency.js").Reading} reading */
 function bar({ seconds, kind }) {
   const item = document.createElement("li");
   item.dataset.kind = kind;

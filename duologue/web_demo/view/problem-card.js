@@ -1,7 +1,7 @@
 /** Shows what went wrong and what to do, with a button for each remedy. */
 
-/** @typedef {import("../wire/problems.js").Problem} Problem */
-/** @typedef {import("../wire/problems.js").Remedy} Remedy */
+/** @typedef {import("../sdk/wire/problems.js").Problem} Problem */
+/** @typedef {import("../sdk/wire/problems.js").Remedy} Remedy */
 
 /** @type {Record<Remedy, string>} */
 const LABELS = {

@@ -2,12 +2,13 @@
  * The settings dialog: shows the choices, writes them to the settings, says what changed.
  */
 
-import { Playback } from "../audio/playback.js";
-import { save } from "../call/settings.js";
+import { Playback } from "../sdk/audio/playback.js";
+import { save } from "../settings.js";
 
-/** @typedef {import("../call/settings.js").Settings} Settings */
+/** @typedef {import("../settings.js").Settings} Settings */
 
 const MICROPHONE = ["microphoneId", "echoCancellation", "noiseSuppression", "autoGainControl"];
+const LINE = ["transport", "model"];
 const SESSION = ["instructions", "turnTaking", "eagerness", "silence_ms"];
 
 export class SettingsPanel {
@@ -18,6 +19,8 @@ export class SettingsPanel {
   onMicrophone = () => {};
   onSpeaker = () => {};
   onSession = () => {};
+  /** How the next call goes. */
+  onLine = () => {};
   /** @type {(apiKey: string) => void} */
   onKey = () => {};
 
@@ -83,6 +86,7 @@ export class SettingsPanel {
     this.#showDependents();
     if (MICROPHONE.includes(control.name)) this.onMicrophone();
     else if (SESSION.includes(control.name)) this.onSession();
+    else if (LINE.includes(control.name)) this.onLine();
     else if (control.name === "speakerId") this.onSpeaker();
   }
 

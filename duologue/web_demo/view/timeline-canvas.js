@@ -3,11 +3,11 @@
  * left. Right of the line that stands for now is audio that has arrived and is not played yet.
  */
 
-import { LEVEL_MS } from "../call/answer.js";
-import { BIN_MS } from "../call/timeline.js";
+import { LEVEL_MS } from "../sdk/call/answer.js";
+import { BIN_MS } from "../sdk/call/timeline.js";
 
-/** @typedef {import("../call/timeline.js").Timeline} Timeline */
-/** @typedef {import("../call/timeline.js").Lane} Lane */
+/** @typedef {import("../sdk/duologue.js").DuologueCall["timeline"]} Timeline */
+/** @typedef {import("../sdk/call/timeline.js").Lane} Lane */
 
 const NARROW_PX = 600;
 /** Half of the corridor between the lanes, where waits are written. */

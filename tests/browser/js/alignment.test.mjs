@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Alignment } from "../../../duologue/web_demo/call/alignment.js";
+import { Alignment } from "../../../duologue/web_demo/sdk/call/alignment.js";
 
 const S = 24_000;
 const FIRST = "The capital of France is Paris. "; // 32 characters

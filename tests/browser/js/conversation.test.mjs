@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { toBase64 } from "../../../duologue/web_demo/audio/pcm16.js";
-import { Conversation } from "../../../duologue/web_demo/call/conversation.js";
-import { Latency } from "../../../duologue/web_demo/call/latency.js";
-import { Timeline } from "../../../duologue/web_demo/call/timeline.js";
-import { Transcript } from "../../../duologue/web_demo/call/transcript.js";
+import { toBase64 } from "../../../duologue/web_demo/sdk/audio/pcm16.js";
+import { Conversation } from "../../../duologue/web_demo/sdk/call/conversation.js";
+import { Truncations } from "../../../duologue/web_demo/sdk/call/heard-reports.js";
+import { Latency } from "../../../duologue/web_demo/sdk/call/latency.js";
+import { Timeline } from "../../../duologue/web_demo/sdk/call/timeline.js";
+import { Transcript } from "../../../duologue/web_demo/sdk/call/transcript.js";
 
 const SECOND = 24_000;
 
@@ -40,6 +41,7 @@ beforeEach(() => {
   conversation = new Conversation({
     send: (event) => sent.push(event),
     speaker,
+    heard: new Truncations((event) => sent.push(event)),
     transcript,
     timeline,
     latency,
@@ -218,7 +220,7 @@ test("the microphone is sent as it comes", () => {
 });
 
 test("nothing is sent before the session stands", () => {
-  const early = new Conversation({ send: (event) => sent.push(event), speaker, transcript, timeline, latency, now: () => now });
+  const early = new Conversation({ send: (event) => sent.push(event), speaker, heard: new Truncations((event) => sent.push(event)), transcript, timeline, latency, now: () => now });
   early.hear(chunk(), now);
   assert.deepEqual(sent, []);
 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { InputClock } from "../../../duologue/web_demo/call/input-clock.js";
-import { Latency } from "../../../duologue/web_demo/call/latency.js";
-import { VoiceActivity, loudness } from "../../../duologue/web_demo/call/loudness.js";
+import { InputClock } from "../../../duologue/web_demo/sdk/call/input-clock.js";
+import { Latency } from "../../../duologue/web_demo/sdk/call/latency.js";
+import { VoiceActivity, loudness } from "../../../duologue/web_demo/sdk/call/loudness.js";
 
 test("a reading is the time from the question to the audible answer", () => {
   const latency = new Latency();

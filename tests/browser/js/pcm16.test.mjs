@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromBase64, fromFloat, rms, toBase64 } from "../../../duologue/web_demo/audio/pcm16.js";
+import { fromBase64, fromFloat, rms, toBase64 } from "../../../duologue/web_demo/sdk/audio/pcm16.js";
 
 test("samples survive the wire", () => {
   const pcm = Int16Array.from({ length: 20_000 }, (_, n) => ((n * 7919) % 65536) - 32768);

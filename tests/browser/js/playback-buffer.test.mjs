@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PlaybackBuffer } from "../../../duologue/web_demo/audio/playback-buffer.js";
+import { PlaybackBuffer } from "../../../duologue/web_demo/sdk/audio/playback-buffer.js";
 
 const QUANTUM = 128;
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realtimeUrl } from "../../../duologue/web_demo/wire/connection.js";
-import { diagnose } from "../../../duologue/web_demo/wire/diagnosis.js";
+import { realtimeUrl } from "../../../duologue/web_demo/sdk/wire/line.js";
+import { diagnose } from "../../../duologue/web_demo/sdk/wire/diagnosis.js";
 import {
   closingProblem,
   environmentProblem,
@@ -9,7 +9,7 @@ import {
   microphoneLost,
   refusalProblem,
   soundSuspended,
-} from "../../../duologue/web_demo/wire/problems.js";
+} from "../../../duologue/web_demo/sdk/wire/problems.js";
 
 const CALL = new URL("http://host:8080/v1/realtime");
 
@@ -108,7 +108,7 @@ test("every problem says something and offers a way on", () => {
 });
 
 test("the API stands beside the page's folder, wherever that is", () => {
-  assert.equal(realtimeUrl("http://h:1/demo/", "").href, "http://h:1/v1/realtime");
-  assert.equal(realtimeUrl("http://h:1/", "").href, "http://h:1/v1/realtime");
-  assert.equal(realtimeUrl("https://h/voice/demo/", "m 1").href, "https://h/voice/v1/realtime?model=m+1");
+  assert.equal(realtimeUrl(new URL("http://h:1/v1")).href, "http://h:1/v1/realtime");
+  assert.equal(realtimeUrl(new URL("http://h:1/v1/")).href, "http://h:1/v1/realtime");
+  assert.equal(realtimeUrl(new URL("https://h/voice/v1"), { model: "m 1" }).href, "https://h/voice/v1/realtime?model=m+1");
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Resampler } from "../../../duologue/web_demo/audio/resampler.js";
+import { Resampler } from "../../../duologue/web_demo/sdk/audio/resampler.js";
 
 const DEVICE_RATES_HZ = [8000, 16000, 22050, 32000, 44100, 48000, 96000, 192000];
 

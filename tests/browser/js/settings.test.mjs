@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DEFAULTS, load, save, sessionOf } from "../../../duologue/web_demo/call/settings.js";
+import { DEFAULTS, callOptions, load, save } from "../../../duologue/web_demo/settings.js";
 
 function storage(content = {}) {
   return { getItem: (key) => content[key] ?? null, setItem: (key, value) => (content[key] = value) };
@@ -32,7 +32,7 @@ test("echo cancellation is on unless somebody switches it off", () => {
 });
 
 test("each way of taking turns is asked for in the wire's words", () => {
-  const detection = (changes) => sessionOf({ ...DEFAULTS, ...changes }).audio.input.turn_detection;
+  const detection = (changes) => callOptions({ ...DEFAULTS, ...changes }).session.audio.input.turn_detection;
   const answer = { create_response: true, interrupt_response: true };
   assert.deepEqual(detection({ eagerness: "low" }), { type: "semantic_vad", eagerness: "low", ...answer });
   assert.deepEqual(detection({ turnTaking: "server_vad", silence_ms: 700 }), {
@@ -44,6 +44,6 @@ test("each way of taking turns is asked for in the wire's words", () => {
 });
 
 test("the server keeps its own instructions where none are given", () => {
-  assert.equal("instructions" in sessionOf(DEFAULTS), false);
-  assert.equal(sessionOf({ ...DEFAULTS, instructions: "Be brief." }).instructions, "Be brief.");
+  assert.equal("instructions" in callOptions(DEFAULTS).session, false);
+  assert.equal(callOptions({ ...DEFAULTS, instructions: "Be brief." }).session.instructions, "Be brief.");
 });

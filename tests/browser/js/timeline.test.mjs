@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BIN_MS, Timeline } from "../../../duologue/web_demo/call/timeline.js";
+import { BIN_MS, Timeline } from "../../../duologue/web_demo/sdk/call/timeline.js";
 
 test("the loudest moment of a bin is its level", () => {
   const timeline = new Timeline();

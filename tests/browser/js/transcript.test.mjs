@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Transcript } from "../../../duologue/web_demo/call/transcript.js";
+import { Transcript } from "../../../duologue/web_demo/sdk/call/transcript.js";
 
 const brief = (transcript) =>
   transcript.entries.map(({ speaker, state, text }) => [speaker, state, text]);

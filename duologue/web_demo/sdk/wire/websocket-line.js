@@ -1,5 +1,5 @@
 /**
- * The wire: one WebSocket that carries Realtime events as JSON, both ways.
+ * A line of one WebSocket that carries Realtime events as JSON, both ways.
  * Knows the transport and no event but its envelope.
  */
 
@@ -9,28 +9,12 @@ const OPEN_TIMEOUT_MS = 10_000;
 /** Five seconds of base64 audio: a line this far behind cannot hold a conversation. */
 const MAX_BACKLOG_BYTES = 320_000;
 
-/** @typedef {{ type: string, [field: string]: any }} RealtimeEvent */
+/** @typedef {import("./line.js").Line} Line */
+/** @typedef {import("./line.js").RealtimeEvent} RealtimeEvent */
+/** @typedef {import("./line.js").Closing} Closing */
 
-/**
- * @typedef {object} Closing
- * @property {number} code
- * @property {string} reason
- * @property {boolean} wasOpen false when the server never accepted the call
- * @property {boolean} wasStalled the line was given up because too much waited to be sent
- */
-
-/**
- * @param {string} baseUrl address of the page: the API stands beside its folder
- * @param {string} model empty for the server's own choice
- * @returns {URL} the address over http; `connect` turns it into ws
- */
-export function realtimeUrl(baseUrl, model) {
-  const url = new URL("../v1/realtime", baseUrl);
-  if (model) url.searchParams.set("model", model);
-  return url;
-}
-
-export class Connection {
+/** @implements {Line} */
+export class WebSocketLine {
   /** @type {WebSocket | null} */
   #socket = null;
   #isStalled = false;
@@ -44,13 +28,13 @@ export class Connection {
   onClosed = () => {};
 
   /**
-   * @param {URL} url
-   * @param {string} apiKey empty for none
+   * @param {URL} url over http
+   * @param {string} key empty for none
    */
-  connect(url, apiKey) {
+  connect(url, key) {
     const address = new URL(url);
     address.protocol = address.protocol.replace("http", "ws");
-    const protocols = apiKey ? [SUBPROTOCOL, KEY_SUBPROTOCOL + apiKey] : [SUBPROTOCOL];
+    const protocols = key ? [SUBPROTOCOL, KEY_SUBPROTOCOL + key] : [SUBPROTOCOL];
     const socket = new WebSocket(address, protocols);
     this.#socket = socket;
     this.#isStalled = false;

@@ -2,6 +2,12 @@
  * From sample levels to what people see and count as speech. Pure.
  */
 
+import { SAMPLE_RATE_HZ, rms as rmsOf } from "../audio/pcm16.js";
+
+/** One level for every 20 ms. */
+export const STEP_MS = 20;
+const STEP_SAMPLES = (STEP_MS * SAMPLE_RATE_HZ) / 1000;
+
 /** A quiet room, and a voice close to the microphone. */
 const FLOOR_DB = -54;
 const CEILING_DB = -8;
@@ -16,6 +22,18 @@ export function loudness(rms) {
   if (rms <= 0) return 0;
   const db = 20 * Math.log10(rms);
   return Math.min(1, Math.max(0, (db - FLOOR_DB) / (CEILING_DB - FLOOR_DB))) ** CONTRAST;
+}
+
+/**
+ * @param {Int16Array} pcm
+ * @param {number} at_ms local time of its first sample
+ * @returns {{ value: number, step_ms: number }[]} root mean square of each step, and its beginning
+ */
+export function steps(pcm, at_ms) {
+  return Array.from({ length: Math.ceil(pcm.length / STEP_SAMPLES) }, (_, index) => ({
+    value: rmsOf(pcm, index * STEP_SAMPLES, Math.min(pcm.length, (index + 1) * STEP_SAMPLES)),
+    step_ms: at_ms + index * STEP_MS,
+  }));
 }
 
 /** A voice is this far above the room. */

@@ -1,6 +1,6 @@
 /**
  * The conversation as text: who said what, in the order of the conversation, and what of it was
- * heard. Pure; it is shown by view/chat.js.
+ * heard. Pure.
  */
 
 /**
@@ -132,6 +132,17 @@ export class Transcript {
     entry.state = "cut";
     if (entry.text === "") this.#remove(entry);
     else this.onChange(entry);
+  }
+
+  /**
+   * @param {string} id of an answer that was cut
+   * @param {number} heardCharacters as the server has it, which counts
+   */
+  cutCorrected(id, heardCharacters) {
+    const entry = this.find(id);
+    if (!entry || entry.state !== "cut" || entry.heardCharacters === heardCharacters) return;
+    entry.heardCharacters = heardCharacters;
+    this.onChange(entry);
   }
 
   /**

@@ -15,6 +15,7 @@
  * @property {"semantic_vad" | "server_vad" | "manual"} turnTaking
  * @property {"low" | "medium" | "high" | "auto"} eagerness
  * @property {number} silence_ms
+ * @property {"websocket" | "webrtc"} transport
  * @property {string} model empty for the server's own choice
  */
 
@@ -30,6 +31,7 @@ export const DEFAULTS = {
   turnTaking: "semantic_vad",
   eagerness: "auto",
   silence_ms: 500,
+  transport: "websocket",
   model: "",
 };
 
@@ -64,24 +66,33 @@ export function save(storage, settings) {
 }
 
 /**
- * The body of `session.update`. Instructions are left out where the person gave none, so that the
- * server's own stay in force.
+ * Instructions are left out where the person gave none, so that the server's own stay in force.
  * @param {Settings} settings
- * @returns {{ [field: string]: any }}
+ * @returns {Partial<import("./sdk/options.js").CallOptions>} what they mean for a call
  */
-export function sessionOf(settings) {
-  const format = { type: "audio/pcm", rate: 24000 };
+export function callOptions(settings) {
+  const { microphoneId, echoCancellation, noiseSuppression, autoGainControl } = settings;
+  const { transport, model, speakerId, volume } = settings;
   return {
-    type: "realtime",
-    output_modalities: ["audio"],
-    ...(settings.instructions ? { instructions: settings.instructions } : {}),
-    audio: {
-      input: {
-        format,
-        transcription: { model: "whisper-1" },
-        turn_detection: turnDetection(settings),
-      },
-      output: { format },
+    transport,
+    model,
+    speakerId,
+    volume,
+    microphone: { deviceId: microphoneId, echoCancellation, noiseSuppression, autoGainControl },
+    ...conversationOptions(settings),
+  };
+}
+
+/**
+ * @param {Settings} settings
+ * @returns {Pick<import("./sdk/options.js").CallOptions, "pushToTalk" | "session">}
+ */
+export function conversationOptions(settings) {
+  return {
+    pushToTalk: settings.turnTaking === "manual",
+    session: {
+      ...(settings.instructions ? { instructions: settings.instructions } : {}),
+      audio: { input: { turn_detection: turnDetection(settings) } },
     },
   };
 }

@@ -12,7 +12,7 @@ export const LEVEL_SAMPLES = 480;
 export const LEVEL_MS = 20;
 
 /** Speech synthesis often begins with a breath of silence; quieter than this is not an answer yet. */
-const AUDIBLE_RMS = 0.003;
+export const AUDIBLE_RMS = 0.003;
 
 export class Answer {
   #alignment = new Alignment();

@@ -1,6 +1,6 @@
 /**
  * The call over time, in two lanes: levels, turns, waits and cuts of the last half minute.
- * Pure; it is drawn by view/timeline-canvas.js.
+ * Pure.
  */
 
 /** @typedef {"you" | "duologue"} Lane */
@@ -24,6 +24,10 @@ export class Timeline {
   cuts = [];
   /** Since when an answer has been waited for; null while none is. @type {number | null} */
   waitingSince_ms = null;
+  /** @type {(lane: Lane, at_ms: number, level: number) => void} */
+  onLevel = () => {};
+  /** @type {(cut: Cut) => void} */
+  onCut = () => {};
 
   /**
    * @param {Lane} lane
@@ -31,6 +35,7 @@ export class Timeline {
    * @param {number} level 0 to 1; the loudest of a bin counts
    */
   level(lane, at_ms, level) {
+    this.onLevel(lane, at_ms, level);
     const bin = Math.floor(at_ms / BIN_MS);
     const slot = bin % BINS;
     const isNew = this.#bins[lane][slot] !== bin;
@@ -87,6 +92,7 @@ export class Timeline {
   cut(at_ms, unheard) {
     this.endTurn("duologue", at_ms);
     this.cuts.push({ at_ms, unheard });
+    this.onCut({ at_ms, unheard });
   }
 
   /** @param {number} now_ms */

@@ -1,13 +1,16 @@
 /**
  * What the events of a call mean: who has the floor, what is played, what an interruption cuts.
- * Talks to the wire and to the speaker through two small ports; knows no DOM, socket or device.
+ * Talks to the wire and to the speaker through small ports; knows no DOM, socket or device.
  */
 
 import { SAMPLE_RATE_HZ, fromBase64 } from "../audio/pcm16.js";
-import { Answer, LEVEL_MS } from "./answer.js";
+import { AUDIBLE_RMS, LEVEL_MS } from "./answer.js";
+import { Answers } from "./answers.js";
+import { loudness, steps } from "./loudness.js";
 import { VoiceInput } from "./voice-input.js";
 
-/** @typedef {import("../wire/connection.js").RealtimeEvent} RealtimeEvent */
+/** @typedef {import("../wire/line.js").RealtimeEvent} RealtimeEvent */
+/** @typedef {import("./answer.js").Answer} Answer */
 /** @typedef {import("../audio/playback.js").PlaybackReport} PlaybackReport */
 
 /**
@@ -21,6 +24,7 @@ import { VoiceInput } from "./voice-input.js";
  * @typedef {object} Parts
  * @property {(event: RealtimeEvent) => void} send
  * @property {Speaker} speaker
+ * @property {import("./heard-reports.js").HeardReports} heard
  * @property {import("./transcript.js").Transcript} transcript
  * @property {import("./timeline.js").Timeline} timeline
  * @property {import("./latency.js").Latency} latency
@@ -29,7 +33,6 @@ import { VoiceInput } from "./voice-input.js";
 
 /** @typedef {{ you: boolean, duologue: boolean, thinking: boolean }} Floor */
 
-const MAX_ANSWERS = 32;
 const MIN_PRESS_MS = 200;
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 
@@ -37,14 +40,14 @@ const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 const HARMLESS = new Set([
   "response_cancel_not_active",
   "item_truncate_invalid_item_id",
+  "item_retrieve_invalid_item_id",
   "input_audio_buffer_commit_empty",
 ]);
 
 export class Conversation {
   #parts;
   #voice;
-  /** @type {Map<string, Answer>} the latest ones, by item id */
-  #answers = new Map();
+  #answers = new Answers();
   /** @type {string | null} */
   #activeResponse = null;
   /** Interrupted ones: what still arrives of them is not played. @type {Set<string>} */
@@ -66,7 +69,7 @@ export class Conversation {
   /** @param {Parts} parts */
   constructor(parts) {
     this.#parts = parts;
-    this.#voice = new VoiceInput(parts.send, parts.timeline);
+    this.#voice = new VoiceInput(parts.send, parts.timeline, !parts.heard.isServerPlaying);
   }
 
   /** @param {boolean} isManual the person presses a button to speak */
@@ -83,6 +86,25 @@ export class Conversation {
    */
   hear(pcm, at_ms) {
     this.#voice.hear(pcm, at_ms);
+  }
+
+  /**
+   * A chunk of what the server plays.
+   * @param {Int16Array} pcm
+   * @param {number} at_ms local time of its first sample
+   */
+  hearAnswer(pcm, at_ms) {
+    for (const { value, step_ms } of steps(pcm, at_ms)) {
+      this.#parts.timeline.level("duologue", step_ms, loudness(value));
+      const answer = this.#answers.playing();
+      if (answer && value >= AUDIBLE_RMS) this.#audible(answer, step_ms);
+    }
+  }
+
+  /** The person wants quiet: the answer stops, and none follows. */
+  async interrupt() {
+    await this.#takeFloor();
+    this.#setFloor({ thinking: false });
   }
 
   /** The button of push-to-talk goes down. */
@@ -145,8 +167,8 @@ export class Conversation {
 
   /** @param {PlaybackReport} report */
   played({ type, id, playedSamples, at_ms }) {
-    const { timeline, transcript } = this.#parts;
-    const answer = this.#answers.get(id);
+    const { timeline, transcript, heard } = this.#parts;
+    const answer = this.#answers.find(id);
     if (!answer || answer.isOver) return;
     if (type === "started") {
       timeline.startTurn("duologue", at_ms);
@@ -154,6 +176,7 @@ export class Conversation {
     }
     this.#drawPlayed(answer, playedSamples, at_ms);
     this.#noteAudible(answer, at_ms);
+    heard.played(answer, type === "finished");
     if (type === "finished") {
       answer.end();
       transcript.answerFinished(id);
@@ -166,15 +189,13 @@ export class Conversation {
 
   /** @returns {number[]} levels of audio that has arrived and is still to be played, 20 ms each */
   upcoming() {
-    return [...this.#answers.values()].flatMap((answer) => (answer.isOver ? [] : answer.upcoming()));
+    return this.#answers.open().flatMap((answer) => answer.upcoming());
   }
 
   /** The call is over. */
   end() {
     const { timeline, transcript, now } = this.#parts;
-    for (const answer of this.#answers.values()) {
-      if (!answer.isOver) transcript.answerCut(answer.id, answer.heardCharacters);
-    }
+    for (const { id, heardCharacters } of this.#answers.open()) transcript.answerCut(id, heardCharacters);
     this.#answers.clear();
     transcript.close();
     timeline.endTurn("you", now());
@@ -198,17 +219,21 @@ export class Conversation {
     "conversation.item.input_audio_transcription.completed": (event) => this.#transcribed(event),
     "conversation.item.input_audio_transcription.failed": ({ item_id }) =>
       this.#parts.transcript.userFailed(item_id),
-    "conversation.item.truncated": ({ item_id }) => this.#cutIfOpen([this.#answers.get(item_id)]),
+    "conversation.item.truncated": ({ item_id }) => this.#truncated(item_id),
+    "conversation.item.retrieved": ({ item }) => this.#retrieved(item),
     "response.created": ({ response }) => {
       this.#activeResponse = response.id;
       this.#setFloor({ thinking: !this.floor.you });
+    },
+    "response.content_part.added": (event) => {
+      if (this.#parts.heard.isServerPlaying && event.part.type === "audio") this.#answer(event);
     },
     "response.output_audio_transcript.delta": (event) => this.#answerText(event),
     "response.output_text.delta": ({ item_id, delta }) =>
       this.#parts.transcript.answerText(item_id, delta),
     "response.output_text.done": ({ item_id }) => this.#parts.transcript.answerFinished(item_id),
     "response.output_audio.delta": (event) => this.#answerAudio(event),
-    "response.output_audio.done": ({ item_id }) => this.#complete(this.#answers.get(item_id)),
+    "response.output_audio.done": ({ item_id }) => this.#complete(this.#answers.find(item_id)),
     "response.done": ({ response }) => this.#responseDone(response),
     error: ({ error }) => this.#failed(error),
   };
@@ -275,7 +300,7 @@ export class Conversation {
   #responseDone({ id, status, status_details }) {
     if (this.#activeResponse === id) this.#activeResponse = null;
     this.#silenced.delete(id);
-    const answers = [...this.#answers.values()].filter((answer) => answer.responseId === id);
+    const answers = this.#answers.ofResponse(id);
     if (status === "cancelled") this.#cutIfOpen(answers);
     for (const answer of answers) this.#complete(answer);
     if (status === "failed") {
@@ -284,6 +309,21 @@ export class Conversation {
     }
     const isWaiting = answers.some((answer) => !answer.isOver && answer.playedSamples === 0);
     if (!isWaiting && !this.#activeResponse) this.#nothingComes();
+  }
+
+  /** @param {string} itemId */
+  #truncated(itemId) {
+    const answer = this.#answers.find(itemId);
+    if (!answer) return;
+    this.#cutIfOpen([answer]);
+    this.#parts.heard.truncated(itemId);
+  }
+
+  /** @param {RealtimeEvent["item"]} item as the server remembers it: of what was cut, the beginning */
+  #retrieved({ id, content }) {
+    const [part] = content ?? [];
+    const text = part?.transcript ?? "";
+    if (this.#answers.find(id)?.text.startsWith(text)) this.#parts.transcript.cutCorrected(id, text.length);
   }
 
   /** @param {RealtimeEvent["error"]} error */
@@ -304,6 +344,7 @@ export class Conversation {
   /** The person speaks by hand (a button, a text), so the server does not cancel by itself. */
   #takeFloor() {
     if (this.#activeResponse) this.#parts.send({ type: "response.cancel" });
+    if (this.#answers.playing()) this.#parts.heard.silence();
     return this.#interrupt();
   }
 
@@ -321,8 +362,8 @@ export class Conversation {
 
   /** Silence at once, then tell the server and the person how much was heard. */
   async #cut() {
-    const { send, speaker, timeline, transcript, now } = this.#parts;
-    const open = [...this.#answers.values()].filter((answer) => !answer.isOver);
+    const { speaker, timeline, transcript, heard, now } = this.#parts;
+    const open = this.#answers.open();
     if (open.length === 0) return;
     for (const answer of open) answer.end();
     this.#setFloor({ duologue: false });
@@ -332,13 +373,7 @@ export class Conversation {
       this.#drawPlayed(answer, playedSamples, now());
       timeline.cut(now(), answer.upcoming());
       transcript.answerCut(answer.id, answer.heardCharacters);
-      if (answer.receivedSamples === 0) continue;
-      send({
-        type: "conversation.item.truncate",
-        item_id: answer.id,
-        content_index: answer.contentIndex,
-        audio_end_ms: Math.floor(playedSamples / SAMPLES_PER_MS),
-      });
+      heard.cut(answer);
     }
   }
 
@@ -360,11 +395,18 @@ export class Conversation {
    * @param {number} at_ms when its last played sample is audible
    */
   #noteAudible(answer, at_ms) {
-    const { timeline, transcript, latency } = this.#parts;
     const first = answer.firstAudibleSample;
     if (first === null || answer.playedSamples <= first) return;
+    this.#audible(answer, at_ms - (answer.playedSamples - first) / SAMPLES_PER_MS);
+  }
+
+  /**
+   * @param {Answer} answer
+   * @param {number} audible_ms
+   */
+  #audible(answer, audible_ms) {
+    const { timeline, transcript, latency } = this.#parts;
     this.#setFloor({ thinking: false });
-    const audible_ms = at_ms - (answer.playedSamples - first) / SAMPLES_PER_MS;
     const reading = latency.answered(audible_ms);
     if (!reading) return;
     timeline.answer(audible_ms);
@@ -373,7 +415,7 @@ export class Conversation {
 
   /** @param {Answer | undefined} answer */
   #complete(answer) {
-    if (!answer) return;
+    if (!answer || this.#parts.heard.isServerPlaying) return;
     answer.completeAudio();
     if (!answer.isOver) this.#parts.speaker.complete(answer.id);
   }
@@ -382,14 +424,9 @@ export class Conversation {
    * @param {RealtimeEvent} event
    * @returns {Answer}
    */
-  #answer({ item_id, response_id, content_index }) {
-    const known = this.#answers.get(item_id);
-    if (known) return known;
-    const answer = new Answer(item_id, response_id, content_index ?? 0);
-    if (this.#silenced.has(response_id)) answer.end();
-    this.#answers.set(item_id, answer);
-    const [oldest] = this.#answers.keys();
-    if (this.#answers.size > MAX_ANSWERS) this.#answers.delete(oldest);
+  #answer(event) {
+    const answer = this.#answers.of(event);
+    if (this.#silenced.has(event.response_id)) answer.end();
     return answer;
   }
 

@@ -3,11 +3,10 @@
  * was here when the server heard it. Knows no events but the one that carries audio.
  */
 
-import { SAMPLE_RATE_HZ, rms, toBase64 } from "../audio/pcm16.js";
+import { SAMPLE_RATE_HZ, toBase64 } from "../audio/pcm16.js";
 import { InputClock } from "./input-clock.js";
-import { VoiceActivity, loudness } from "./loudness.js";
+import { STEP_MS, VoiceActivity, loudness, steps } from "./loudness.js";
 
-const STEP_MS = 20;
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 /** A hand on the button is slower than the mouth: this much from before it is sent too. */
 const PRE_ROLL_CHUNKS = 5;
@@ -15,6 +14,7 @@ const PRE_ROLL_CHUNKS = 5;
 export class VoiceInput {
   #send;
   #timeline;
+  #isSent;
   #clock = new InputClock();
   #voice = new VoiceActivity();
   #isOpen = false;
@@ -22,12 +22,14 @@ export class VoiceInput {
   #preRoll = [];
 
   /**
-   * @param {(event: import("../wire/connection.js").RealtimeEvent) => void} send
+   * @param {(event: import("../wire/line.js").RealtimeEvent) => void} send
    * @param {import("./timeline.js").Timeline} timeline
+   * @param {boolean} isSent in events; else the voice has a track of its own
    */
-  constructor(send, timeline) {
+  constructor(send, timeline, isSent) {
     this.#send = send;
     this.#timeline = timeline;
+    this.#isSent = isSent;
   }
 
   /**
@@ -36,13 +38,11 @@ export class VoiceInput {
    * @param {number} at_ms local time of its first sample
    */
   hear(pcm, at_ms) {
-    const stepSamples = STEP_MS * SAMPLES_PER_MS;
-    for (let from = 0; from < pcm.length; from += stepSamples) {
-      const value = rms(pcm, from, from + stepSamples);
-      const step_ms = at_ms + from / SAMPLES_PER_MS;
+    for (const { value, step_ms } of steps(pcm, at_ms)) {
       this.#voice.step(value, step_ms + STEP_MS);
       this.#timeline.level("you", step_ms, loudness(value));
     }
+    if (!this.#isSent) return;
     this.#preRoll.push({ pcm, at_ms });
     if (this.#isOpen) this.#sendWaiting();
     else if (this.#preRoll.length > PRE_ROLL_CHUNKS) this.#preRoll.shift();

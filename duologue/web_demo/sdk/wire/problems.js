@@ -17,7 +17,7 @@
  * @property {Remedy[]} remedies buttons to offer, the first one prominent
  */
 
-/** @typedef {import("./connection.js").Closing} Closing */
+/** @typedef {import("./line.js").Closing} Closing */
 /** @typedef {import("./diagnosis.js").Refusal} Refusal */
 
 /** Without one of these nothing works, and a newer browser is the only help. */
@@ -220,6 +220,40 @@ export function closingProblem({ code, reason, wasStalled }, lastErrorCode) {
 }
 
 /**
+ * @param {string} why
+ * @returns {Problem}
+ */
+export function webrtcProblem(why) {
+  return {
+    kind: "webrtc-blocked",
+    title: "WebRTC does not get through",
+    text: why,
+    steps: [
+      "Choose WebSocket in the settings, which goes wherever this page goes.",
+      "Or let UDP through, or give the server a TURN relay (docs/webrtc.md).",
+    ],
+    remedies: ["settings", "call"],
+  };
+}
+
+/**
+ * @param {string} message
+ * @returns {Problem}
+ */
+export function keyProblem(message) {
+  return {
+    kind: "key-refused",
+    title: "There is no key for this call",
+    text: message,
+    steps: [
+      "Let your own server ask for a client secret (POST /v1/realtime/client_secrets), and hand " +
+        "that to the page: it begins with ek_ and expires.",
+    ],
+    remedies: ["settings", "call"],
+  };
+}
+
+/**
  * @param {unknown} error
  * @returns {Problem}
  */
@@ -229,6 +263,17 @@ export function soundProblem(error) {
     title: "Sound does not start",
     text: error instanceof Error ? error.message : String(error),
     steps: ["Reload the page. If that does not help, use another browser."],
+    remedies: ["call"],
+  };
+}
+
+/** @returns {Problem} */
+export function hungUp() {
+  return {
+    kind: "hung-up",
+    title: "The call was given up",
+    text: "It was hung up before the server took it.",
+    steps: [],
     remedies: ["call"],
   };
 }

@@ -1,7 +1,9 @@
 /**
- * The microphone: opens a device, hands out 40 ms chunks of 24 kHz PCM.
+ * The microphone: opens a device, hands out its stream and 40 ms chunks of 24 kHz PCM.
  * Knows nothing of the wire; failures leave as the browser's own errors.
  */
+
+import { StreamTap } from "./stream-tap.js";
 
 /**
  * @typedef {object} MicrophoneOptions
@@ -11,52 +13,48 @@
  * @property {boolean} autoGainControl
  */
 
-const CHUNK_MS = 40;
-
 export class Microphone {
-  /** @type {AudioContext | null} */
-  #context = null;
-  /** @type {AudioWorkletNode | null} */
-  #node = null;
+  #tap = new StreamTap();
   /** @type {MediaStream | null} */
   #stream = null;
-  /** @type {MediaStreamAudioSourceNode | null} */
-  #source = null;
   #isMuted = false;
+  /** Grows with each opening and closing, so that what an older one awaited is dropped. */
+  #attempt = 0;
 
   /** @type {(pcm: Int16Array, startedAt_ms: number) => void} */
   onChunk = () => {};
+  /** @type {(track: MediaStreamTrack) => void} there is another one now */
+  onTrack = () => {};
   /** The device went away in mid-call (unplugged, or taken by the system). */
   onLost = () => {};
 
-  get isOpen() {
-    return this.#stream !== null;
+  constructor() {
+    this.#tap.onChunk = (pcm, at_ms) => this.onChunk(pcm, at_ms);
+  }
+
+  /** @returns {MediaStreamTrack | null} */
+  get track() {
+    return this.#stream?.getAudioTracks().at(0) ?? null;
   }
 
   /**
-   * Call it in the handler of a click. The context keeps the device's own rate, because Firefox
-   * joins a microphone to no other; the worklet converts.
+   * Call it in the handler of a click.
    * @param {MicrophoneOptions} options
    */
   async open(options) {
-    const context = this.#context ?? new AudioContext({ latencyHint: "interactive" });
-    this.#context = context;
-    void context.resume();
+    this.#attempt += 1;
+    const attempt = this.#attempt;
+    const opening = this.#tap.open();
+    opening.catch(() => {}); // the permission is asked for meanwhile; thrown below
     const stream = await request(options);
-    if (this.#context !== context) {
+    if (attempt !== this.#attempt) {
       stop(stream); // closed while the person was being asked for permission
       return;
     }
     this.#replaceStream(stream);
-    if (!this.#node) {
-      await context.audioWorklet.addModule(new URL("./capture-worklet.js", import.meta.url));
-      this.#node = new AudioWorkletNode(context, "capture", { outputChannelCount: [1] });
-      this.#node.port.onmessage = ({ data }) => this.#deliver(data.pcm, data.endedAt_s);
-      // Its output is silence; a node that leads nowhere is not run by every browser.
-      this.#node.connect(context.destination);
-    }
-    this.#source = new MediaStreamAudioSourceNode(context, { mediaStream: stream });
-    this.#source.connect(this.#node);
+    await opening;
+    if (attempt !== this.#attempt) return;
+    this.#tap.listen(stream);
   }
 
   /**
@@ -65,41 +63,29 @@ export class Microphone {
    */
   setMuted(isMuted) {
     this.#isMuted = isMuted;
-    for (const track of this.#stream?.getAudioTracks() ?? []) track.enabled = !isMuted;
+    if (this.track) this.track.enabled = !isMuted;
   }
 
   resume() {
-    void this.#context?.resume();
+    this.#tap.resume();
   }
 
   close() {
+    this.#attempt += 1;
     this.#replaceStream(null);
-    if (this.#node) this.#node.port.onmessage = null;
-    void this.#context?.close();
-    this.#context = null;
-    this.#node = null;
+    this.#tap.close();
   }
 
   /** @param {MediaStream | null} stream */
   #replaceStream(stream) {
-    this.#source?.disconnect();
-    this.#source = null;
+    this.#tap.listen(null);
     if (this.#stream) stop(this.#stream);
     this.#stream = stream;
-    const track = stream?.getAudioTracks().at(0);
+    const track = this.track;
     if (!track) return;
     track.enabled = !this.#isMuted;
     track.onended = () => this.onLost();
-  }
-
-  /**
-   * @param {Int16Array} pcm
-   * @param {number} endedAt_s
-   */
-  #deliver(pcm, endedAt_s) {
-    const context = /** @type {AudioContext} */ (this.#context);
-    const age_ms = 1000 * (context.currentTime - endedAt_s);
-    this.onChunk(pcm, performance.now() - age_ms - CHUNK_MS);
+    this.onTrack(track);
   }
 }
 
