@@ -56,6 +56,7 @@ COMMANDS = (
     Command("talk", "hold a call from this terminal", extra="audio"),
     Command("demo", "hold a whole call with bundled questions, and check it", extra="local"),
     Command("loadtest", "hold many calls at once and measure them", extra="audio"),
+    Command("replay", "show what happened in a recorded call, and draw it"),
     Command("doctor", "say what is missing for a call, and how to get it"),
     Command("models", "list, fetch and check the weights"),
     Command("config", "show the settings, or check a file of them"),

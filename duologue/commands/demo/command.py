@@ -22,11 +22,12 @@ from duologue.artifacts import ArtifactSettings, State, Store
 from duologue.artifacts.progress import shown_on
 from duologue.commands.demo.checks import judge
 from duologue.commands.demo.conversation import hold_call, transcribe_answers
-from duologue.commands.demo.picture import draw_call, load_matplotlib
+from duologue.commands.demo.picture import draw_call
 from duologue.commands.demo.questions import ORDER, Question, load_questions
 from duologue.commands.demo.record import CallRecord
 from duologue.commands.demo.server import WorkerReady, running_server
 from duologue.commands.demo.tables import check_lines, interruption_lines, latency_table
+from duologue.commands.picture.png import load_matplotlib
 from duologue.commands.talk.command import KEY_VARIABLE
 from duologue.commands.talk.sound_files import write_speech
 from duologue.commands.talk.transcript_view import TranscriptView

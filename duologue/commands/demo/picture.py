@@ -1,6 +1,6 @@
 """The picture of a call: both lanes as waveforms, with what was said, heard, and cut.
 
-This module must not know how a call is held; it draws a record. Matplotlib is imported here alone.
+This module must not know how a call is held; it draws a record.
 """
 
 from __future__ import annotations
@@ -11,23 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from duologue.clients.playback import RATE_HZ
 from duologue.clients.timing import TurnTiming
 from duologue.commands.demo.checks import INTERRUPTED_TURN
 from duologue.commands.demo.record import AnswerRecord, CallRecord, TurnRecord
-from duologue.core.errors import ConfigError
-
-Floats = NDArray[np.float64]
-
-PAPER = "#fbfaf7"
-INK = "#22242a"
-FAINT = "#9a9ca3"
-CALLER = "#1f7a8c"
-DUOLOGUE = "#b5446e"
-CUT = "#d1495b"
-WAIT = "#e0a030"
+from duologue.commands.picture.palette import (
+    CALLER,
+    CUT,
+    DUOLOGUE,
+    FAINT,
+    INK,
+    PAPER,
+    STEP_S,
+    WAIT,
+    WAIT_INK,
+    Floats,
+    envelope,
+)
+from duologue.commands.picture.png import HATCH, load_matplotlib
 
 MOMENTS: tuple[tuple[str, str, Callable[[TurnTiming], float | None]], ...] = (
     ("end of turn", "#5c6bc0", lambda timing: timing.end_of_turn_at),
@@ -36,30 +38,10 @@ MOMENTS: tuple[tuple[str, str, Callable[[TurnTiming], float | None]], ...] = (
 )
 """What is marked inside each wait, and how."""
 
-HATCH = "//////"
-STEP_S = 0.01
 LANE_HEIGHT = 0.8
 CALLER_Y, DUOLOGUE_Y = 1.0, -1.0
 _WIDTH_IN, _HEIGHT_IN, _DPI = 15.0, 6.4, 140
 _CHARACTERS_PER_IN = 11.5
-
-
-def load_matplotlib() -> Any:
-    """Import matplotlib, without a screen.
-
-    Raises:
-        ConfigError: It is not installed.
-    """
-    try:
-        import matplotlib
-    except ImportError as exc:
-        raise ConfigError(
-            "the picture of the call needs matplotlib: pip install 'duologue[local]'"
-        ) from exc
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def draw_call(record: CallRecord, path: Path) -> None:
@@ -84,8 +66,8 @@ class _Sheet:
         self._end = max(record.length_s, 1.0)
         self._below_cut = -2.1
         # Both lanes are drawn to one scale: the louder one fills its band.
-        self._said = envelope(bytes(record.said))
-        self._played = envelope(bytes(record.played))
+        self._said = envelope(bytes(record.said), RATE_HZ)
+        self._played = envelope(bytes(record.played), RATE_HZ)
         self._scale = LANE_HEIGHT / max(self._peak(), 1e-3)
 
     def draw(self) -> None:
@@ -198,7 +180,7 @@ class _Sheet:
             f"{audible - start:.2f} s",
             ha="center",
             va="bottom",
-            color="#a06a00",
+            color=WAIT_INK,
             fontsize=10.5,
             fontweight="bold",
             zorder=6,
@@ -231,7 +213,7 @@ class _Sheet:
     def _ghost(self, answer: AnswerRecord, end: float) -> None:
         """Speech that had arrived and was never played."""
         heard_bytes = 2 * self._record.played_samples(answer.item_id)
-        levels = envelope(answer.arrived[heard_bytes:])
+        levels = envelope(answer.arrived[heard_bytes:], RATE_HZ)
         times = end + np.arange(len(levels)) * STEP_S
         height = levels * self._scale
         self._axes.fill_between(
@@ -336,19 +318,3 @@ class _Sheet:
             clip_on=False,
         )
         return y - 0.215 * len(lines) - 0.02
-
-
-def envelope(pcm: bytes) -> Floats:
-    """Return the loudness of PCM in steps of 10 ms: mostly its peak, smoothed a little.
-
-    Shapes:
-        returns: [steps], 0 to 1
-    """
-    samples = np.abs(np.frombuffer(pcm, "<i2").astype(np.float64)) / 32768
-    step = int(RATE_HZ * STEP_S)
-    whole = len(samples) // step
-    if not whole:
-        return np.zeros(0)
-    peaks: Floats = samples[: whole * step].reshape(whole, step).max(axis=1)
-    smooth: Floats = np.convolve(peaks, (0.25, 0.5, 0.25), mode="same")
-    return smooth
