@@ -50,9 +50,12 @@ models: $(STAMPS)/local ## Fetch the weights of the local models into the cache
 setup: $(STAMPS)/dev ## Create .venv with everything that tests and checks need
 	@echo "$(VENV) is ready"
 
+# What needs weights, another Python or rights of its own: check-models, check-webrtc, check-network.
+LEFT_OUT := not models and not libdatachannel and not network
+
 .PHONY: test
 test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run the tests (without the full models)
-	@without='not models and not clients'; \
+	@without='$(LEFT_OUT) and not clients'; \
 	if [ -z "$$($(FIND_CHROMIUM))" ]; then \
 		echo "No Chromium here, so the browser tests are left out: install it and run again."; \
 		without="$$without and not browser"; \
@@ -69,7 +72,7 @@ test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run
 
 .PHONY: conformance
 conformance: $(STAMPS)/dev node peer clients ## Let real clients call, unmodified but for the address
-	$(BIN)/python -m pytest -p tests.tally -m 'not models' tests/conformance $(ARGS)
+	$(BIN)/python -m pytest -p tests.tally -m '$(LEFT_OUT)' tests/conformance $(ARGS)
 
 .PHONY: check
 check: $(STAMPS)/dev ## Lint, types, layers
