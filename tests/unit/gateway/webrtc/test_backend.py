@@ -24,8 +24,11 @@ async def test_the_library_of_the_settings_is_loaded_and_tried_out() -> None:
 async def test_without_the_best_library_the_next_one_will_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "duologue.gateway.webrtc.libdatachannel_peer", None)
     assert (await load_backend(WebRtcSettings())).name == "aiortc"
+    monkeypatch.setitem(sys.modules, "duologue.gateway.webrtc.aiortc_peer", None)
+    monkeypatch.setitem(sys.modules, "duologue.gateway.webrtc.libdatachannel_peer", None)
+    with pytest.raises(BackendMissing):
+        await load_backend(WebRtcSettings())
 
 
 async def test_without_any_library_is_said_what_to_install(without: pytest.MonkeyPatch) -> None:
