@@ -118,9 +118,26 @@ class CapacityError(DuologueError):
 
 
 class EngineError(DuologueError):
-    """A stage failed. Raised by runners and executors; fails the response, keeps the session."""
+    """A stage failed. Raised by runners and executors; fails the response, keeps the session.
+
+    Args:
+        message: Our own words, which stand in logs.
+        quote: What a library or a server said of it. It may repeat what people said, so it stands
+            in logs only where these keep what is private.
+    """
 
     default_code = "stage_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        details: Mapping[str, object] | None = None,
+        quote: str = "",
+    ) -> None:
+        super().__init__(message, code=code, details=details)
+        self.quote = quote
 
 
 class StageTimeout(EngineError):

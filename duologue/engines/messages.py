@@ -118,12 +118,17 @@ class JobTaken(_Message, frozen=True):
 
 
 class JobEnded(_Message, frozen=True):
-    """The last word on a job; also the acknowledgement of its cancel."""
+    """The last word on a job; also the acknowledgement of its cancel.
+
+    Args:
+        code, message, quote: As of an ``EngineError``, where it failed.
+    """
 
     job: str
     outcome: Outcome
     code: str = ""
     message: str = ""
+    quote: str = ""
 
 
 class Died(_Message, frozen=True):

@@ -208,7 +208,7 @@ class StageWorker:
                 try:
                     runner.open(job)
                 except EngineError as exc:
-                    self._end(record, runner, Outcome.FAILED, exc.code, exc.message)
+                    self._end(record, runner, Outcome.FAILED, exc)
                     return
                 record.opened = True
             case Finish():
@@ -255,7 +255,7 @@ class StageWorker:
             if job.credit is not None:
                 job.credit -= cost(payload)
         if step.error is not None:
-            self._end(record, runner, Outcome.FAILED, step.error.code, step.error.message)
+            self._end(record, runner, Outcome.FAILED, step.error)
         elif step.done:
             self._end(record, runner, Outcome.COMPLETED)
         else:
@@ -265,7 +265,7 @@ class StageWorker:
             self._waiting[job.id] = record
 
     def _end(
-        self, record: _Record, runner: Runner, outcome: Outcome, code: str = "", message: str = ""
+        self, record: _Record, runner: Runner, outcome: Outcome, error: EngineError | None = None
     ) -> None:
         job = record.job
         record.ended = True
@@ -273,7 +273,10 @@ class StageWorker:
         self._waiting.pop(job.id, None)
         if record.opened:
             runner.close(job)
-        self._outgoing.append(JobEnded(job.id, outcome, code, message))
+        if error is None:
+            self._outgoing.append(JobEnded(job.id, outcome))
+        else:
+            self._outgoing.append(JobEnded(job.id, outcome, error.code, error.message, error.quote))
 
     def _flush(self, step_s: float = 0.0) -> None:
         if self._outgoing or step_s:

@@ -13,7 +13,13 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from duologue.core.errors import ClientError, DuologueError, LimitExceeded, ProtocolError
+from duologue.core.errors import (
+    ClientError,
+    DuologueError,
+    EngineError,
+    LimitExceeded,
+    ProtocolError,
+)
 from duologue.protocol.events import ErrorBody, ErrorEvent
 from duologue.protocol.limits import MAX_EVENT_ID_CHARS
 
@@ -234,7 +240,9 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.OUTPUT_OVERFLOW: _client(
             400, "The answer was given up: the client reads too slowly.", retry=True
         ),
-        ErrorCode.STAGE_FAILED: _server(500, "A model failed while answering."),
+        ErrorCode.STAGE_FAILED: _server(
+            500, "A model failed while answering; the server's log says why."
+        ),
         ErrorCode.STAGE_TIMEOUT: _server(504, "A model did not answer in time."),
         ErrorCode.REPLICA_LOST: _server(503, "A model was restarted while answering."),
         ErrorCode.OUT_OF_MEMORY: _server(503, "A model had no memory left for this request."),
@@ -252,6 +260,8 @@ def error_code(exc: BaseException) -> ErrorCode:
     try:
         return ErrorCode(exc.code)
     except ValueError:
+        if isinstance(exc, EngineError):
+            return ErrorCode.STAGE_FAILED  # runners have codes of their own, for logs
         fault_is_theirs = isinstance(exc, ClientError)
         return ErrorCode.INVALID_REQUEST if fault_is_theirs else ErrorCode.SERVER_ERROR
 

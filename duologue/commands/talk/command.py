@@ -191,7 +191,7 @@ async def _converse(call: DuplexClient, device: ClipDevice) -> CallError | None:
 def _failure(done: ResponseDone) -> CallError:
     details = done.response.status_details
     why = details.error.message if details is not None and details.error is not None else "unknown"
-    return CallError(f"the answer failed: {why} The server's log has the reason.")
+    return CallError(f"the answer failed: {why}")
 
 
 async def _show(call: DuplexClient, view: TranscriptView) -> None:

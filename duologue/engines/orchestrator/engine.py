@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import structlog
+
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import CapacityError, EngineError
 from duologue.core.fence import Fence
@@ -34,6 +36,8 @@ from duologue.engines.pools.stage_pool import StagePool, StageStats
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Request, Subscriber
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
+
+log = structlog.get_logger(__name__)
 
 ENGINE_STOPPED = "server_shutting_down"
 
@@ -200,14 +204,14 @@ class Engine:
                 self._perform(self._table.on_taken(stage, job, count))
             case JobEnded(job=job, outcome=outcome, code=code, message=text):
                 if outcome is Outcome.FAILED:
-                    self._metrics.stage_failed[stage].inc()
+                    self._note_failure(stage, code, text, report.quote)
                 now = self._clock.now()
                 self._perform(self._table.on_ended(stage, job, outcome, code, text, now))
                 self._set_timer()
 
     def on_overflow(self, stage: str, job: str, error: EngineError) -> None:
         """A job was sent more than may wait for it."""
-        self._metrics.stage_failed[stage].inc()
+        self._note_failure(stage, error.code, error.message)
         text = f"stage {stage}: {error.message}"
         told = EngineError(text, code=error.code)
         self._perform(self._table.fail(job, told, self._clock.now()))
@@ -226,6 +230,11 @@ class Engine:
         if change.loss is not None and change.state is not ReplicaState.STOPPED:
             self._metrics.worker_lost[stage].inc()
         self._fleet.on_change(change)
+
+    def _note_failure(self, stage: str, code: str, reason: str, quote: str = "") -> None:
+        self._metrics.stage_failed[stage].inc()
+        private = {"pii.quote": quote} if quote else {}
+        log.warning("stage_failed", stage=stage, code=code, reason=reason, **private)
 
     def _check_room(self, stage: str, first: Payload | None) -> None:
         try:

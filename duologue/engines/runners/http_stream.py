@@ -115,11 +115,15 @@ class HttpPost:
             while data := response.read1(_READ_BYTES):
                 yield data
         except TimeoutError as exc:
-            raise StageTimeout(f"{host} did not answer in time: {exc}") from exc
+            raise StageTimeout(f"{host} did not answer in time", quote=str(exc)) from exc
         except (OSError, HTTPException) as exc:
             if not self._aborted:
-                text = f"{type(exc).__name__}: {exc}"
-                raise EngineError(f"{host}: {text}", code="upstream_unreachable") from exc
+                why = getattr(exc, "strerror", None) or type(exc).__name__
+                raise EngineError(
+                    f"{host} cannot be reached: {why}. base_url of the stage names it",
+                    code="upstream_unreachable",
+                    quote=str(exc),
+                ) from exc
         finally:
             if self._connection is not None:
                 self._connection.close()
@@ -150,15 +154,18 @@ class HttpPost:
         headers = {"Content-Type": self._content_type, "Accept": "*/*"}
         if upstream.api_key:
             headers["Authorization"] = f"Bearer {upstream.api_key}"
-        path = f"{parts.path.rstrip('/')}{self._path}"
-        connection.request("POST", path, self._body, headers)
+        connection.request("POST", self._full_path(), self._body, headers)
         return connection.getresponse()
 
-    @staticmethod
-    def _refusal(response: HTTPResponse, host: str) -> EngineError:
+    def _full_path(self) -> str:
+        return f"{urlsplit(self._upstream.base_url).path.rstrip('/')}{self._path}"
+
+    def _refusal(self, response: HTTPResponse, host: str) -> EngineError:
         said = response.read(_READ_BYTES).decode("utf-8", "replace")[:_LONGEST_COMPLAINT_CHARS]
         busy = response.status == 429 or response.status == 503
         code = _BUSY if busy else _CODES.get(response.status, "upstream_failed")
         return EngineError(
-            f"{host} answered {response.status} {response.reason}: {said}", code=code
+            f"{host} answered POST {self._full_path()} with {response.status}",
+            code=code,
+            quote=said,
         )

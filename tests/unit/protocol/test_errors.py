@@ -98,6 +98,7 @@ def test_what_went_wrong_inside_is_not_told(exc: Exception, code: str) -> None:
 
 def test_a_clients_mistake_with_a_code_of_its_own_is_an_invalid_request() -> None:
     assert error_code(ClientError("x", code="not a code")) is ErrorCode.INVALID_REQUEST
+    assert error_code(EngineError("x", code="upstream_busy")) is ErrorCode.STAGE_FAILED
 
 
 def test_a_mistake_without_words_gets_those_of_its_code() -> None:

@@ -89,5 +89,7 @@ def transcription_reply(answer: bytes) -> Reply:
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         shown = answer[:_SHOWN_BYTES].decode("utf-8", "replace")
         raise EngineError(
-            f"the server's answer is no transcription ({exc}): {shown}", code="upstream_failed"
+            "the server's answer is no transcription",
+            code="upstream_failed",
+            quote=f"{exc}: {shown}",
         ) from exc

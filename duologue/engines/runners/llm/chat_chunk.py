@@ -115,12 +115,15 @@ class ChatChunk(msgspec.Struct):
         if self.error is None:
             return None
         if isinstance(self.error, str):
-            return EngineError(f"{whose}: {self.error[:_LONGEST_MESSAGE_CHARS]}")
+            return EngineError(
+                f"{whose} reports an error", quote=self.error[:_LONGEST_MESSAGE_CHARS]
+            )
         is_too_long = _CONTEXT_ERRORS.intersection((self.error.type, self.error.code))
         is_refused = self.error.type == "invalid_request_error"
         return EngineError(
-            f"{whose}: {self.error.message[:_LONGEST_MESSAGE_CHARS]}",
+            f"{whose} reports an error",
             code=CONTEXT_EXCEEDED if is_too_long else REQUEST_REFUSED if is_refused else None,
+            quote=self.error.message[:_LONGEST_MESSAGE_CHARS],
         )
 
 
@@ -212,7 +215,7 @@ def chunk_from(raw: Any) -> ChatChunk:
     try:
         return msgspec.convert(raw, ChatChunk)
     except msgspec.ValidationError as exc:
-        raise EngineError(f"a piece of an answer cannot be read: {exc}") from exc
+        raise EngineError("a piece of an answer cannot be read", quote=str(exc)) from exc
 
 
 def parse_chunk(raw: bytes) -> ChatChunk:
@@ -224,4 +227,4 @@ def parse_chunk(raw: bytes) -> ChatChunk:
     try:
         return msgspec.json.decode(raw, type=ChatChunk)
     except msgspec.MsgspecError as exc:
-        raise EngineError(f"a piece of an answer cannot be read: {exc}") from exc
+        raise EngineError("a piece of an answer cannot be read", quote=str(exc)) from exc

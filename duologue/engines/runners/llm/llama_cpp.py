@@ -174,10 +174,16 @@ class LlamaCppRunner:
         try:
             self._server.handle_chat_completions(self._body(task), on_piece)
         except ValueError as exc:
-            task.feed.end(EngineError(f"llama.cpp: {exc}", code=REQUEST_REFUSED))
+            refused = EngineError(
+                "llama.cpp refuses the request", code=REQUEST_REFUSED, quote=str(exc)
+            )
+            task.feed.end(refused)
             return
-        except (EngineError, RuntimeError) as exc:
-            task.feed.end(exc if isinstance(exc, EngineError) else EngineError(f"llama.cpp: {exc}"))
+        except EngineError as exc:
+            task.feed.end(exc)
+            return
+        except RuntimeError as exc:
+            task.feed.end(EngineError("llama.cpp failed", quote=str(exc)))
             return
         for output in task.reader.finish():
             task.feed.put(output)

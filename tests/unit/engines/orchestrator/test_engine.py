@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
 from duologue.core.errors import CapacityError, EngineError
 from duologue.core.fence import INPUT_LANE, Fence
@@ -399,6 +400,22 @@ class TestFigures:
             here.worker("llm").lose()
             assert here.metrics.worker_lost["llm"].value == 1
         assert here.metrics.worker_lost["speech.words"].value == 0, "those left when told to"
+
+    async def test_a_failure_is_logged_in_our_words_and_what_others_said_is_private(self) -> None:
+        async with scene() as here:
+            here.submit("a", "speech")
+            with capture_logs() as logs:
+                here.say("speech.words", JobEnded("a", FAILED, "upstream_failed", "no", "hello"))
+        assert logs == [
+            {
+                "event": "stage_failed",
+                "log_level": "warning",
+                "stage": "speech.words",
+                "code": "upstream_failed",
+                "reason": "no",
+                "pii.quote": "hello",
+            }
+        ]
 
     async def test_too_much_input_is_a_failure_of_the_stage(self) -> None:
         async with scene() as here:

@@ -270,7 +270,7 @@ def test_a_refusal_fails_the_job_with_the_servers_words(server: Server) -> None:
     error = caller.next_step().error
     assert error is not None
     assert "401" in error.message
-    assert "wrong key" in error.message
+    assert "wrong key" in error.quote
     assert error.code == "upstream_denied"
 
 

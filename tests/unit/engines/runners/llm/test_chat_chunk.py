@@ -75,7 +75,8 @@ def test_a_servers_complaint_becomes_an_error(error: object, code: str) -> None:
     failure = chunk_from({"error": error}).failure("the server")
     assert failure is not None
     assert failure.code == code
-    assert failure.message == "the server: too long"
+    assert failure.message == "the server reports an error"
+    assert failure.quote == "too long"
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b'{"choices":5}', b"{"])

@@ -227,7 +227,7 @@ def test_a_prompt_that_is_too_long_is_named() -> None:
     jobs, _ = jobs_on(lambda _: [complaint])
     _, error = jobs.run(ask())
     assert error is not None
-    assert (error.code, error.message) == (CONTEXT_EXCEEDED, "llama.cpp: 3000 of 2048")
+    assert (error.code, error.quote) == (CONTEXT_EXCEEDED, "3000 of 2048")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_server_that_breaks_fails_the_job(fault: Exception, code: str) -> None
     outputs, error = jobs.run(ask())
     assert outputs == [TextDelta("a")]
     assert error is not None
-    assert error.code == code
+    assert (error.code, error.quote) == (code, str(fault))
 
 
 def test_something_else_than_a_prompt_is_refused() -> None:
