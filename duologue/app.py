@@ -39,6 +39,7 @@ from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.chat import ChatRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
 from duologue.gateway.http.cors import CrossOrigin
+from duologue.gateway.http.counting import RequestCount
 from duologue.gateway.http.faults import server_logger
 from duologue.gateway.http.front_door import FrontDoor
 from duologue.gateway.http.models import ModelRoutes
@@ -62,6 +63,7 @@ from duologue.gateway.wyoming.server import WyomingServer
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import STALE_AT_SESSION, Observation
+from duologue.sessions.via import DIALECTS, TRANSPORTS
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, write_flight
 from duologue.telemetry.settings import TelemetrySettings
@@ -206,8 +208,10 @@ async def running_app(
     routes += OpenApiRoutes(routes).routes()
     paths = [(route.method, route.path) for route in routes]
     door = FrontDoor(access, admission, gateway.http)
+    application = make_application(realtime, phone, routes, door, CrossOrigin(access))
+    RequestCount(metrics).install(application)
     runner = web.AppRunner(
-        make_application(realtime, phone, routes, door, CrossOrigin(access)),
+        application,
         access_log=None,
         handle_signals=False,
         keepalive_timeout=KEEP_ALIVE_S,
@@ -345,6 +349,8 @@ def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
         stages=(*stage_keys(pipelines.values()), STALE_AT_SESSION),
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
+        transports=TRANSPORTS,
+        dialects=DIALECTS,
         keys=(*settings.gateway.key_names(), *NOT_KEYS),
     )
 

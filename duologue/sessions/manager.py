@@ -34,6 +34,7 @@ from duologue.protocol.session_config import (
 )
 from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.look import SessionLook, look_at, unplayed_s
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import Observation, SessionObserver
 from duologue.sessions.owners import ANYBODY, Owner, Owners
@@ -41,6 +42,7 @@ from duologue.sessions.plugin_config import supported_by
 from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.sessions.taped import TapedMachine
+from duologue.sessions.via import SOCKET, Via
 from duologue.telemetry import Kinds, get_logger
 
 RETRY_AFTER_S = 5.0
@@ -95,6 +97,11 @@ class SessionManager:
         """Return an open session."""
         return self._sessions.get(session_id)
 
+    def look(self) -> list[SessionLook]:
+        """Return what all open sessions look like, the oldest first."""
+        now = self._clock.now()
+        return [look_at(session, now) for session in self._sessions.values()]
+
     def check_room(self) -> None:
         """Refuse before the upgrade what ``open`` would refuse after it.
 
@@ -136,6 +143,7 @@ class SessionManager:
         owner: Owner = ANYBODY,
         *,
         edge_plays: bool = False,
+        via: Via = SOCKET,
     ) -> Session:
         """Open a session.
 
@@ -147,6 +155,7 @@ class SessionManager:
                 of the duplex dialect makes the session one of its own.
             owner: Whose session it is.
             edge_plays: The edge paces the sound, and reports what was played.
+            via: How its client came in.
 
         Raises:
             CapacityError: There is no room, see ``check_room``.
@@ -178,7 +187,13 @@ class SessionManager:
             edge_plays=edge_plays,
         )
         observer = SessionObserver(
-            session_id, name, self._observation, machine.audio_ms, machine.onset_ms
+            session_id,
+            name,
+            self._observation,
+            machine.audio_ms,
+            machine.onset_ms,
+            partial(unplayed_s, machine.speaking),
+            machine.listening.audio.rate_hz,
         )
         session = Session(
             machine,
@@ -192,6 +207,8 @@ class SessionManager:
         )
         self._owners.add(owner)
         self._sessions[session_id] = session
+        session.via = via
+        self._observation.metrics.calls_active[via.transport, via.dialect].inc()
         session.start()
         return session
 
@@ -224,6 +241,8 @@ class SessionManager:
     def _closed(self, session: Session, _reason: str) -> None:
         del self._sessions[session.id]
         self._owners.remove(session.owner)
+        via = session.via
+        self._observation.metrics.calls_active[via.transport, via.dialect].inc(-1)
         if not self._sessions:
             self._empty.set()
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from duologue.core.audio import samples_to_ms
 from duologue.core.clock import Clock
-from duologue.engines.payloads import AudioChunk
+from duologue.engines.payloads import AudioChunk, VoiceActivity
 from duologue.engines.ports import Output, Request
 from duologue.protocol.commands import AppendAudio
 from duologue.protocol.duplex.commands import AcknowledgeEvents
@@ -17,6 +18,7 @@ from duologue.protocol.events import Event, SpeechStarted, SpeechStopped
 from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
 from duologue.sessions.inputs import SessionInput
 from duologue.telemetry import Flight, FlightRecorder, Kinds, Logger, Metrics, get_logger
+from duologue.telemetry.metrics import STOPS
 from duologue.telemetry.tape import Tape
 
 STALE_AT_SESSION = "session"
@@ -58,6 +60,8 @@ class SessionObserver:
         audio_ms: The session's audio clock, for latencies that begin when somebody spoke.
         onset_ms: Where on it the newest speech began. Events give the beginning of what is kept of
             it, which is earlier.
+        heard_hz: Rate of the detector's positions.
+        unplayed_s: Speech that was made and is still to be heard, at a time.
     """
 
     __slots__ = (
@@ -66,11 +70,14 @@ class SessionObserver:
         "_awaiting_audio",
         "_barge_in_stop",
         "_heard_bytes",
+        "_heard_hz",
         "_heard_noted_at",
+        "_late_noted_at",
         "_log",
         "_metrics",
         "_observation",
         "_onset_ms",
+        "_output_buffer",
         "_recorder",
         "_said_bytes",
         "_said_noted_at",
@@ -78,6 +85,7 @@ class SessionObserver:
         "_speech_began_at",
         "_speech_ended_at",
         "_ttfa",
+        "_unplayed_s",
     )
 
     def __init__(
@@ -87,6 +95,8 @@ class SessionObserver:
         observation: Observation,
         audio_ms: AudioClock,
         onset_ms: AudioClock,
+        unplayed_s: Callable[[float], float] = lambda _now: 0.0,
+        heard_hz: int = 16_000,
     ) -> None:
         self._session_id = session_id
         self._observation = observation
@@ -95,6 +105,9 @@ class SessionObserver:
         self._onset_ms = onset_ms
         self._log: Logger = get_logger("sessions").bind(session_id=session_id)
         self._ttfa = self._metrics.ttfa[model]
+        self._unplayed_s = unplayed_s
+        self._heard_hz = heard_hz
+        self._output_buffer = self._metrics.output_buffer[model]
         self._barge_in_stop = self._metrics.barge_in_stop[model]
         self._recorder: FlightRecorder | None = None
         if observation.recorded_entries:
@@ -105,6 +118,7 @@ class SessionObserver:
             )
         self._heard_bytes = self._said_bytes = 0
         self._heard_noted_at = self._said_noted_at = float("-inf")
+        self._late_noted_at = float("-inf")
         self._speech_began_at: float | None = None
         self._speech_ended_at: float | None = None
         self._audio_sent_at = 0.0
@@ -126,6 +140,10 @@ class SessionObserver:
             payload = item.payload
             size = len(payload.pcm) if isinstance(payload, AudioChunk) else 0
             recorder.record(type(payload), now, size, 0, item.fence.epoch)
+            if type(payload) is VoiceActivity and now >= self._late_noted_at + AUDIO_NOTE_S:
+                self._late_noted_at = now
+                late_ms = self._audio_ms() - samples_to_ms(payload.end_sample, self._heard_hz)
+                self._metrics.detection_late.observe(max(0, late_ms) / 1000)
         elif type(item) is not AcknowledgeEvents:  # as many as there are events
             recorder.record(type(item), now)
 
@@ -150,6 +168,8 @@ class SessionObserver:
                 self._awaiting_audio = False
                 details = response.status_details
                 reason = details.reason if details is not None else None
+                if response.status == "cancelled" and reason in STOPS:
+                    self._metrics.epochs[reason].inc()
                 if reason == TURN_DETECTED and self._speech_began_at is not None:
                     stopped_s = self._audio_sent_at - self._speech_began_at
                     self._barge_in_stop.observe(max(0.0, stopped_s))
@@ -196,6 +216,7 @@ class SessionObserver:
         if now >= self._said_noted_at + AUDIO_NOTE_S:
             if self._recorder is not None:
                 self._recorder.record(AudioDelta, now, self._said_bytes)
+            self._output_buffer.observe(self._unplayed_s(now))
             self._said_noted_at, self._said_bytes = now, 0
         if self._awaiting_audio:
             self._awaiting_audio = False

@@ -37,6 +37,7 @@ from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import SessionObserver
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import Attachment, Batch, Delivery
+from duologue.sessions.via import SOCKET
 
 CLIENT_GONE = "client_gone"
 
@@ -71,7 +72,9 @@ class Session:
         "_woken",
         "id",
         "machine",
+        "opened_at",
         "owner",
+        "via",
     )
 
     def __init__(
@@ -107,8 +110,15 @@ class Session:
         # It is being told, and pulls from within.
         self._settling = False
         self._closed = False
+        self.via = SOCKET
+        self.opened_at = self._now()
         self._timer_at = math.inf
         self._seq = 0
+
+    @property
+    def attached(self) -> bool:
+        """Whether a connection takes its output."""
+        return self._attachment is not None
 
     def start(self) -> None:
         """Greet the client."""

@@ -5,7 +5,7 @@ are ``telemetry.exposition`` and ``telemetry.settings``.
 """
 
 from duologue.telemetry.flight import Flight, decode_flight, encode_flight, write_flight
-from duologue.telemetry.instruments import Counter, Family, Gauge, Histogram
+from duologue.telemetry.instruments import Counter, Family, Gauge, Grid, Histogram
 from duologue.telemetry.logging import Logger, bound, configure_logging, get_logger
 from duologue.telemetry.loop_lag import LoopLagProbe
 from duologue.telemetry.metrics import LabelSets, Metrics
@@ -19,6 +19,7 @@ __all__ = [
     "Flight",
     "FlightRecorder",
     "Gauge",
+    "Grid",
     "Histogram",
     "Kinds",
     "LabelSets",

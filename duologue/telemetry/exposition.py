@@ -69,13 +69,13 @@ class MetricsCollector(Collector):
 
 
 def _metric(figure: Figure) -> Metric:
-    names = [figure.label] if figure.label else []
+    names = list(figure.labels)
     counters = CounterMetricFamily(figure.name, figure.help, labels=names)
     gauges = GaugeMetricFamily(figure.name, figure.help, labels=names)
     histograms = HistogramMetricFamily(figure.name, figure.help, labels=names)
     filled: Metric = gauges
     for value, instrument in figure.members:
-        labels = [value] if figure.label else []
+        labels = ([value] if isinstance(value, str) else list(value)) if names else []
         match instrument:
             case Counter():
                 counters.add_metric(labels, instrument.value)

@@ -106,3 +106,30 @@ class Family(Generic[AnInstrument]):
 
     def __iter__(self) -> Iterator[tuple[str, AnInstrument]]:
         return iter(self._members.items())
+
+
+class Grid(Generic[AnInstrument]):
+    """The same for two labels: one instrument for each pair of their values."""
+
+    __slots__ = ("_columns", "_members")
+
+    def __init__(
+        self, make: Callable[[], AnInstrument], rows: Iterable[str], columns: Iterable[str]
+    ) -> None:
+        self._columns = {*columns, OTHER}
+        self._members = {
+            (row, column): make()
+            for row in sorted({*rows, OTHER})
+            for column in sorted(self._columns)
+        }
+
+    def __getitem__(self, pair: tuple[str, str]) -> AnInstrument:
+        found = self._members.get(pair)
+        if found is None:
+            row, column = pair
+            row = row if (row, OTHER) in self._members else OTHER
+            found = self._members[row, column if column in self._columns else OTHER]
+        return found
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, str], AnInstrument]]:
+        return iter(self._members.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from duologue.telemetry.instruments import Counter, Family, Gauge, Histogram, Instrument
+from duologue.telemetry.instruments import Counter, Family, Gauge, Grid, Histogram, Instrument
 
 EAR_EDGES_S = tuple(0.020 * 2**step for step in range(8))
 """20 ms to 2,560 ms, doubling: below the first nobody hears a delay, past the last they hang up."""
@@ -20,12 +20,20 @@ LAG_EDGES_S = tuple(0.001 * 2**step for step in range(9))
 LISTENING_PARTS = ("detector", "end_of_turn", "transcriber")
 """What hears the person, and can fail by itself."""
 
+STOPS = ("turn_detected", "client_cancelled")
+"""Why an answer is stopped while the call goes on."""
+
+HTTP_STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
+"""Classes, since each status would be a series for each route."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSets:
     """Every value that a label can take; known once plugins and pipelines are."""
 
     plugins: tuple[str, ...] = ()
+    transports: tuple[str, ...] = ()
+    dialects: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
     close_reasons: tuple[str, ...] = ()
     mailboxes: tuple[str, ...] = ()
@@ -38,13 +46,14 @@ class Figure:
     """One published name with all its members.
 
     Args:
-        label: Empty for a figure without a label; it then has one member, under "".
+        labels: Names of its labels, at most two.
+        members: By the value of its label; by both for two, and under "" for none.
     """
 
     name: str
     help: str
-    label: str
-    members: Iterable[tuple[str, Instrument]]
+    labels: tuple[str, ...]
+    members: Iterable[tuple[str | tuple[str, str], Instrument]]
 
 
 class Metrics:
@@ -57,6 +66,15 @@ class Metrics:
         self._figures: list[Figure] = []
         self.sessions_active = Gauge()
         self._publish("duologue_sessions_active", "Sessions that are open.", self.sessions_active)
+        self.calls_active: Grid[Gauge] = Grid(Gauge, labels.transports, labels.dialects)
+        self._figures.append(
+            Figure(
+                "duologue_calls_active",
+                "Sessions that are open, by how their client came in.",
+                ("transport", "dialect"),
+                self.calls_active,
+            )
+        )
         self.session_closed = self._counters(
             "duologue_session_closed_total",
             "Sessions that ended.",
@@ -99,6 +117,24 @@ class Metrics:
             "stage",
             labels.stages,
         )
+        self.epochs = self._counters(
+            "duologue_epochs_total",
+            "Answers that were stopped: each begins an epoch, and what is late is dropped.",
+            "reason",
+            STOPS,
+        )
+        self.stage_cancel = self._durations(
+            "duologue_stage_cancel_seconds",
+            "From the cancel of a request until the stage has let go of it.",
+            "stage",
+            labels.stages,
+        )
+        self.detection_late = Histogram(EAR_EDGES_S)
+        self._publish(
+            "duologue_detection_late_seconds",
+            "How far the detector is behind the audio that came in, once a second.",
+            self.detection_late,
+        )
         self.stage_queue = self._durations(
             "duologue_stage_queue_seconds",
             "From a request's submission until it has a slot of the stage.",
@@ -134,7 +170,7 @@ class Metrics:
         )
         self.output_buffer = self._durations(
             "duologue_output_buffer_seconds",
-            "Audio made and not yet played, at each addition: low, and speech has gaps;"
+            "Audio made and not yet played, once a second of an answer: low, and speech has gaps;"
             " high, and interruptions come late.",
             "plugin",
             labels.plugins,
@@ -153,24 +189,37 @@ class Metrics:
     def __iter__(self) -> Iterator[Figure]:
         return iter(self._figures)
 
+    def count_http(self, routes: Iterable[str]) -> Grid[Counter]:
+        """Publish requests by route, once the routes are known."""
+        requests = Grid(Counter, routes, HTTP_STATUSES)
+        self._figures.append(
+            Figure(
+                "duologue_http_requests_total",
+                "HTTP requests that were answered, with the upgrades to WebSocket.",
+                ("route", "status"),
+                requests,
+            )
+        )
+        return requests
+
     def _publish(self, name: str, text: str, instrument: Instrument) -> None:
-        self._figures.append(Figure(name, text, "", (("", instrument),)))
+        self._figures.append(Figure(name, text, (), (("", instrument),)))
 
     def _counters(
         self, name: str, text: str, label: str, values: tuple[str, ...]
     ) -> Family[Counter]:
         family = Family(Counter, values)
-        self._figures.append(Figure(name, text, label, family))
+        self._figures.append(Figure(name, text, (label,), family))
         return family
 
     def _gauges(self, name: str, text: str, label: str, values: tuple[str, ...]) -> Family[Gauge]:
         family = Family(Gauge, values)
-        self._figures.append(Figure(name, text, label, family))
+        self._figures.append(Figure(name, text, (label,), family))
         return family
 
     def _durations(
         self, name: str, text: str, label: str, values: tuple[str, ...]
     ) -> Family[Histogram]:
         family = Family(lambda: Histogram(EAR_EDGES_S), values)
-        self._figures.append(Figure(name, text, label, family))
+        self._figures.append(Figure(name, text, (label,), family))
         return family

@@ -92,10 +92,11 @@ class FakeCall:
         edge_plays: bool = False,
         patch: SessionPatch = NO_CHANGE,
         tape: Callable[[str], Tape] | None = None,
+        labels: LabelSets | None = None,
     ) -> None:
         self.clock = FakeClock(100.0)
         self.flights: list[Flight] = []
-        self.metrics = Metrics(LabelSets(plugins=("model",)))
+        self.metrics = Metrics(labels or LabelSets(plugins=("model",)))
         self.engine = engine or FakeEngine(pipelines=("vad", "end_of_turn", "asr"))
         self.manager = SessionManager(
             self.engine,

@@ -104,6 +104,7 @@ class Engine:
         # Ends that a caller's own call brings about reach it after that call has returned.
         self._in_call = False
         self._ends: dict[str, Ended] = {}
+        self._cancelled_at: dict[str, float] = {}
 
     async def start(self, progress: Progress | None = None) -> None:
         """Start all workers and wait until they are warm.
@@ -168,7 +169,11 @@ class Engine:
 
     def cancel(self, request_id: str) -> None:
         """Stop a request, out of band, overtaking its appends."""
-        self._call(self._table.cancel(request_id, self._clock.now()))
+        now = self._clock.now()
+        effects = self._table.cancel(request_id, now)
+        if effects:
+            self._cancelled_at[request_id] = now
+        self._call(effects)
         self._set_timer()
 
     def grant(self, request_id: str, credit: int) -> None:
@@ -206,6 +211,9 @@ class Engine:
                 if outcome is Outcome.FAILED:
                     self._note_failure(stage, code, text, report.quote)
                 now = self._clock.now()
+                cancelled_at = self._cancelled_at.get(job)
+                if cancelled_at is not None and outcome is Outcome.CANCELLED:
+                    self._metrics.stage_cancel[stage].observe(now - cancelled_at)
                 self._perform(self._table.on_ended(stage, job, outcome, code, text, now))
                 self._set_timer()
 
@@ -273,6 +281,8 @@ class Engine:
     def _deliver(self, event: EngineEvent) -> None:
         if isinstance(event, Ended):
             subscriber = self._subscribers.pop(event.request_id)
+            if self._cancelled_at:
+                self._cancelled_at.pop(event.request_id, None)
         else:
             subscriber = self._subscribers[event.request_id]
         subscriber.on_engine_event(event)

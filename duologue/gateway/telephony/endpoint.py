@@ -28,6 +28,9 @@ from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.reader import choose_accept
 from duologue.sessions.manager import SessionManager
 from duologue.sessions.session import Session
+from duologue.sessions.via import Via
+
+BY_PHONE = Via("telephony", "carrier")
 
 CARRIERS: Mapping[str, type[Carrier]] = {"twilio": Twilio, "telnyx": Telnyx, "plivo": Plivo}
 """By the part of the path that names them; another one is a file and a line."""
@@ -110,7 +113,7 @@ class PhoneEndpoint:
             caller = self._access.check_call(_bearer(key))
         terms = terms_of_call(self._settings, caller.session, start.parameters, start.format)
         session = self._sessions.open(
-            terms.model, "realtime", terms.patch, caller.owner, edge_plays=True
+            terms.model, "realtime", terms.patch, caller.owner, edge_plays=True, via=BY_PHONE
         )
         return session, terms.greeting
 

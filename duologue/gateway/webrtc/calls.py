@@ -24,7 +24,10 @@ from duologue.gateway.webrtc.settings import WebRtcSettings
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager
 from duologue.sessions.owners import Owner
+from duologue.sessions.via import Via
 from duologue.telemetry import get_logger
+
+BY_WEBRTC = Via("webrtc", "realtime")
 
 REPLACED = "replaced"
 
@@ -112,6 +115,7 @@ class Calls:
             bound.patch,
             caller.owner,
             edge_plays=offer.audio is not None,
+            via=BY_WEBRTC,
         )
         call = Call(self._new_id("rtc"), offer, session, self._settings, self._clock, self._wheel)
         try:

@@ -30,6 +30,7 @@ from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import SessionManager
 from duologue.sessions.port import SessionPort
 from duologue.sessions.session import CLIENT_GONE
+from duologue.sessions.via import Via
 
 
 class Joined(SessionPort, Protocol):
@@ -121,14 +122,17 @@ class RealtimeEndpoint:
         bound = caller.session or BoundSession()
         model = bound.model or form.model
         sessions = self._sessions
+        via = Via("websocket", form.dialect.name.partition(".")[0])
         if form.autostart:
-            return sessions.open(model, form.kind, bound.patch, caller.owner)
+            return sessions.open(model, form.kind, bound.patch, caller.owner, via=via)
 
         def open_described(patch: SessionPatch) -> SessionPort:
             if bound.patch == SessionPatch():
-                return sessions.open(model, "realtime", patch, caller.owner)
+                return sessions.open(model, "realtime", patch, caller.owner, via=via)
             # What the secret says comes first, and the client may change it like anybody.
-            session = sessions.open(model, "realtime", as_duplex(bound.patch), caller.owner)
+            session = sessions.open(
+                model, "realtime", as_duplex(bound.patch), caller.owner, via=via
+            )
             session.offer(UpdateSession(session=patch))
             return session
 

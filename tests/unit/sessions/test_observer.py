@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from duologue.core.errors import CapacityError
 from duologue.core.fence import INPUT_LANE, Fence
-from duologue.engines.payloads import AudioChunk, TextDelta
+from duologue.engines.payloads import AudioChunk, TextDelta, VoiceActivity
 from duologue.engines.ports import Ended, Outcome, Output, Request
 from duologue.protocol.audio_formats import PcmFormat
 from duologue.protocol.commands import AppendAudio, CommitAudio
@@ -211,3 +211,35 @@ def test_refusals_are_noted() -> None:
         bench.observer.mailbox_full()
     assert (logs[0]["pipeline"], logs[0]["error"]) == ("asr", "CapacityError")
     assert bench.metrics.mailbox_full["session"].value == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "counted"),
+    [
+        ("cancelled", "turn_detected", 1),
+        ("cancelled", "client_cancelled", 1),
+        ("cancelled", "client_gone", 0),
+        ("completed", None, 0),
+    ],
+)
+def test_answers_that_were_stopped_in_a_call_that_goes_on_are_epochs(
+    status: ResponseStatus, reason: str | None, counted: int
+) -> None:
+    bench = Bench()
+    bench.observer.delivered(ResponseDone(response=resource(status, reason)), 100.3)
+    assert sum(counter.value for _, counter in bench.metrics.epochs) == counted
+
+
+def test_what_waits_and_how_late_the_detector_is_are_noted_once_a_second() -> None:
+    bench = Bench()
+    bench.audio_ms = 500
+    observer = SessionObserver(
+        "s", "echo", bench.observation, lambda: 500, lambda: 0, lambda _now: 0.25
+    )
+    for tenth in range(25):
+        now = 100 + tenth / 10
+        observer.applied(Output("s.1", FENCE, VoiceActivity(0.5, 16 * 440)), now)
+        observer.delivered(AUDIO, now)
+    assert sum(bench.metrics.detection_late.counts) == 3
+    assert bench.metrics.detection_late.sum == pytest.approx(3 * 0.06)
+    assert bench.metrics.output_buffer["echo"].sum == pytest.approx(3 * 0.25)

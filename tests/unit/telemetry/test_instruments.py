@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.telemetry.instruments import OTHER, Counter, Family, Gauge, Histogram
+from duologue.telemetry.instruments import OTHER, Counter, Family, Gauge, Grid, Histogram
 
 
 def test_a_counter_adds_up_and_a_gauge_follows() -> None:
@@ -53,3 +53,17 @@ def test_a_value_outside_the_closed_set_counts_as_other_and_fails_nothing() -> N
     family["asr"].inc()
     family["session_4711"].inc()
     assert {value: member.value for value, member in family} == {"asr": 1, OTHER: 1}
+
+
+def test_a_grid_has_every_pair_from_the_start_and_no_other() -> None:
+    grid = Grid(Counter, ("a", "b"), ("x",))
+    grid["a", "x"].inc()
+    grid["a", "new"].inc()
+    grid["new", "x"].inc()
+    grid["new", "new"].inc()
+    counted = {pair: counter.value for pair, counter in grid}
+    assert len(counted) == 6
+    assert counted["a", "x"] == 1
+    assert counted["a", OTHER] == 1
+    assert counted[OTHER, "x"] == 1
+    assert counted[OTHER, OTHER] == 1

@@ -12,8 +12,9 @@ LABELS = LabelSets(
 
 
 def test_names_and_labels_are_the_published_ones() -> None:
-    assert {figure.name: figure.label for figure in Metrics(LABELS)} == {
+    assert {figure.name: ",".join(figure.labels) for figure in Metrics(LABELS)} == {
         "duologue_sessions_active": "",
+        "duologue_calls_active": "transport,dialect",
         "duologue_session_closed_total": "reason",
         "duologue_key_sessions_active": "key",
         "duologue_key_requests_total": "key",
@@ -21,6 +22,9 @@ def test_names_and_labels_are_the_published_ones() -> None:
         "duologue_ttfa_seconds": "plugin",
         "duologue_barge_in_stop_seconds": "plugin",
         "duologue_stale_output_dropped_total": "stage",
+        "duologue_epochs_total": "reason",
+        "duologue_stage_cancel_seconds": "stage",
+        "duologue_detection_late_seconds": "",
         "duologue_stage_queue_seconds": "stage",
         "duologue_stage_step_seconds": "stage",
         "duologue_stage_refused_total": "stage",

@@ -436,6 +436,19 @@ class TestFigures:
             assert here.metrics.stale_output_dropped["llm"].value == 1
             here.end("llm", "a", CANCELLED)
 
+    async def test_how_long_a_stage_takes_to_let_go_is_measured(self) -> None:
+        async with scene() as here:
+            here.submit("a")
+            here.engine.cancel("a")
+            here.engine.cancel("nobody")
+            here.clock.advance(0.05)
+            here.end("llm", "a", CANCELLED)
+            cancel = here.metrics.stage_cancel["llm"]
+            assert (sum(cancel.counts), cancel.sum) == (1, pytest.approx(0.05))
+            here.submit("b")
+            here.end("llm", "b", COMPLETED)
+            assert sum(cancel.counts) == 1
+
     async def test_stats_show_every_stage(self) -> None:
         async with scene() as here:
             here.submit("a")

@@ -1,0 +1,19 @@
+"""How a client came in, for figures and lists. This module must not know transports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TRANSPORTS = ("websocket", "webrtc", "telephony")
+DIALECTS = ("realtime", "beta", "duplex", "carrier")
+
+
+@dataclass(frozen=True, slots=True)
+class Via:
+    """The transport and the dialect of a session's client, as it was opened."""
+
+    transport: str
+    dialect: str
+
+
+SOCKET = Via("websocket", "realtime")
