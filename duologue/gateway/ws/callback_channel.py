@@ -19,6 +19,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from duologue.gateway.ws.channel import Channel, Timing
 from duologue.gateway.ws.handshake import answer
+from duologue.gateway.ws.read_turns import PacedParser, ReadTurns
 
 
 class Upgraded(web.StreamResponse):
@@ -56,14 +57,22 @@ class CallbackChannel(Channel):
     ) -> None:
         super().__init__(transport, request.writer, timing)
         self._protocol: RequestHandler | None = request.protocol
+        self._turns: ReadTurns = timing.turns
         self._max_message_bytes = max_message_bytes
 
     async def _read(self) -> None:
         protocol, self._protocol = self._protocol, None
         assert protocol is not None, "a channel is run once"
         queue = CallbackQueue(protocol, self._take, self._failed, self._ended)
-        protocol.set_parser(make_parser(queue, self._max_message_bytes), self._heard)
-        del protocol, queue  # the connection holds them, as long as there is one
+        parser = PacedParser(
+            make_parser(queue, self._max_message_bytes),
+            self._transport,
+            self._turns,
+            self._heard,
+            protocol.close,
+        )
+        protocol.set_parser(parser, self._heard)  # type: ignore[arg-type]
+        del protocol, queue, parser  # the connection holds them, as long as there is one
         await self._read_out
 
 

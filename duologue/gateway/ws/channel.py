@@ -11,7 +11,7 @@ import asyncio
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import WSMsgType
@@ -31,6 +31,7 @@ from duologue.gateway.ws.frames import (
     pong_frame,
 )
 from duologue.gateway.ws.heartbeat import Beat, Heartbeat
+from duologue.gateway.ws.read_turns import ReadTurns
 from duologue.telemetry import get_logger
 
 HIGH_WATER_BYTES = 16 * 1024
@@ -51,17 +52,19 @@ _log = get_logger("gateway")
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When things happen on a channel.
+    """When things happen on channels; they share one.
 
     Args:
         heartbeat_s: A ping after so long without data from the peer; see ``Heartbeat``.
         close_timeout_s: How long a peer has to let go after our goodbye.
+        turns: Where channels wait that have read much at once.
     """
 
     clock: Clock
     wheel: TimerWheel
     heartbeat_s: float
     close_timeout_s: float
+    turns: ReadTurns = field(default_factory=ReadTurns)
 
 
 class Channel(ABC):

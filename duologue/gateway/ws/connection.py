@@ -20,6 +20,10 @@ from duologue.telemetry import get_logger
 PULL_BYTES = 8 * 1024
 """What is taken from the session at a time: more could not be called back by an interruption."""
 
+PULLS_AT_ONCE = 8
+"""How often, before everybody else has a turn: a peer that reads as fast as we write must not hold
+the loop."""
+
 
 class Connection:
     """One WebSocket on one session; the session's ``Attachment``.
@@ -92,7 +96,9 @@ class Connection:
 
     def _write(self) -> None:
         channel = self._channel
-        while channel.can_send():
+        for _ in range(PULLS_AT_ONCE):
+            if not channel.can_send():
+                break
             batch = self._port.pull(PULL_BYTES)
             for delivery in batch.deliveries:
                 message = self._encode(delivery.event, delivery.seq)
@@ -106,6 +112,7 @@ class Connection:
         with self._barrier:
             await self._writer_due.wait()
             while await self._channel.writable():
+                await asyncio.sleep(0)  # the transport may take all at once: others have a turn
                 self._writer_due.clear()
                 self._write()
                 if self._writer_due.is_set():
