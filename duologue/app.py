@@ -46,6 +46,7 @@ from duologue.gateway.http.models import ModelRoutes
 from duologue.gateway.http.openapi import OpenApiRoutes
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.speech import SpeechRoutes
+from duologue.gateway.http.stalled import StalledClients
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.http.transcriptions import TranscriptionRoutes
 from duologue.gateway.settings import NOT_KEYS, GatewaySettings
@@ -218,6 +219,7 @@ async def running_app(
         logger=server_logger(),
         shutdown_timeout=gateway.close_timeout_s,
     )
+    stalled = StalledClients(partial(_transports, runner), clock, wheel, gateway.http.stall_limit_s)
     # Undone from the last to the first, each whatever becomes of the others.
     async with AsyncExitStack() as undo:
         if recordings is not None:
@@ -232,12 +234,14 @@ async def running_app(
             undo.push_async_callback(wyoming.close)
         undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
         undo.callback(lag.stop)
+        undo.callback(stalled.stop)
         await runner.setup()
         await calls.start()
         await _listen(runner, gateway, tls)
         if wyoming is not None:
             await wyoming.start()
         lag.start()
+        stalled.start()
         await engine.start(progress)
         admission.open()
         yield App(
@@ -297,6 +301,11 @@ async def _listen(runner: web.AppRunner, gateway: GatewaySettings, tls: Tls | No
             f"cannot listen on {gateway.host}:{gateway.port}: {exc.strerror}. Choose another "
             "with --gateway.port, or 0 for any free one."
         ) from exc
+
+
+def _transports(runner: web.AppRunner) -> list[asyncio.Transport | None]:
+    server = runner.server
+    return [] if server is None else [handler.transport for handler in server.connections]
 
 
 async def _drain(

@@ -35,6 +35,7 @@ from duologue.protocol.json_refusals import (
     readable_event_id,
     refusal,
     refuse_duplicate_keys,
+    refuse_many_strings,
 )
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
 from duologue.protocol.response_events import AudioDelta
@@ -199,6 +200,7 @@ def _audio_delta(wire: _DeltaWire) -> AudioDelta:
 
 
 def _decode_typed(message: bytes) -> Command:
+    refuse_many_strings(message)
     try:
         decoded = _COMMANDS.decode(message)
     except (msgspec.MsgspecError, RecursionError) as exc:

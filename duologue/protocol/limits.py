@@ -30,6 +30,10 @@ MAX_NESTING_LEVELS = 64
 """Levels of a tool's JSON Schema, or of the labels of a trace."""
 
 
+MAX_VALUES = 64 * 1024
+"""Strings of a message in JSON, or values of one in MessagePack: what is made of millions of them
+takes longer to read than a call may wait. Audio and pictures are one each."""
+
 MAX_CONTENT_PARTS = 128
 MAX_RESPONSE_INPUT_ITEMS = 1024
 MAX_TOOLS = 128

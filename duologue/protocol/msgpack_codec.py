@@ -23,6 +23,7 @@ from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.events import Event, RealtimeEvent
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
+from duologue.protocol.msgpack_values import refuse_many_values
 from duologue.protocol.response_events import ResponseCreated, ResponseDone
 
 _FIXMAP = 0x80
@@ -72,6 +73,7 @@ def _checked(append: Any) -> Command:
 
 
 def _in_json(message: bytes) -> bytes:
+    refuse_many_values(message)
     try:
         return _encode_json(msgspec.msgpack.decode(message))
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as exc:

@@ -9,12 +9,13 @@ import base64
 import json
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from duologue.gateway.settings import GatewaySettings
-from duologue.protocol.dialects import Family
+from duologue.protocol.dialects import DIALECTS, Family
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
-from tests.faults.fuzz import Victim, victim
+from tests.faults.fuzz import DialectKey, Victim, victim
 from tests.unit.gateway.raw_websocket import BINARY, TEXT, connected
 from tests.unit.gateway.small_server import small_server
 
@@ -163,6 +164,33 @@ async def test_c29_a_binary_frame_is_read_as_the_text_it_holds(private_reader: b
         assert (await peer.event())["error"]["code"] == "invalid_json"
         peer.send(TEXT, b'{"type":"input_audio_buffer.clear"}')
         assert (await peer.event())["type"] == "input_audio_buffer.cleared"
+
+
+_MANY = 1_000_000
+"""Such messages took up to a second to read, in which nobody's call went on."""
+
+MILLIONS: dict[str, dict[str, object]] = {
+    "pairs": {
+        "type": "response.create",
+        "response": {"metadata": dict.fromkeys(map(str, range(_MANY)), "")},
+    },
+    "parts": {"type": "conversation.item.create", "item": {"content": [{"type": "x"}] * _MANY}},
+    "unknown": {"type": "response.create", "x": ["a"] * _MANY},
+}
+
+
+@pytest.mark.parametrize("key", DIALECTS, ids=" ".join)
+@pytest.mark.parametrize("name", MILLIONS)
+async def test_c29_what_is_made_of_millions_of_pieces_is_refused_before_it_is_read(
+    key: DialectKey, name: str
+) -> None:
+    encode = json.dumps if key[1] == "json" else msgspec.msgpack.encode
+    message = encode(MILLIONS[name])
+    async with victim(key) as call:
+        error = refusal(call, message.encode() if isinstance(message, str) else message)
+        assert error["code"] == "limit_exceeded"
+        assert "65536" in str(error["message"])
+        call.probe()
 
 
 # C30

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from duologue.gateway.auth import Access
 from duologue.gateway.client_secrets import BoundSession
-from duologue.gateway.http.body import read_body
+from duologue.gateway.http.body import MAX_SMALL_BODY_BYTES, read_body
 from duologue.gateway.http.client_secrets import ExpiresAfter, checked_object, read_patch
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.http.settings import HttpSettings
@@ -77,7 +77,7 @@ class BetaSecretRoutes:
 
     async def _create(self, kind: SessionKind, request: web.Request) -> web.Response:
         caller = self._access.check(request.headers, (), request.query_string)
-        body = await read_body(request, self._settings)
+        body = await read_body(request, self._settings, MAX_SMALL_BODY_BYTES)
         text, asked = checked_object(body, _Request)
         lifetime = (asked.client_secret or _Secret()).expires_after or ExpiresAfter()
         lifetime_s = lifetime.checked("client_secret.expires_after.seconds")

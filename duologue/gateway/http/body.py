@@ -21,7 +21,7 @@ from aiohttp.http import HttpProcessingError
 from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.gateway.http.settings import HttpSettings
 from duologue.protocol.errors import ErrorCode, refused, shown
-from duologue.protocol.json_refusals import body_refusal
+from duologue.protocol.json_refusals import body_refusal, refuse_many_strings
 
 T = TypeVar("T")
 
@@ -33,8 +33,9 @@ _MALFORMED = (
 )
 """What aiohttp's reader raises for a form that is none."""
 
-_LONG_BYTES = 256 * 1024
-"""Longer bodies are not decoded on the loop."""
+MAX_SMALL_BODY_BYTES = 256 * 1024
+"""For routes of which any number of requests may be under way: they hold no place of those that
+are worked on."""
 
 _MAX_FIELDS = 64
 _MAX_FIELD_BYTES = 256 * 1024
@@ -79,14 +80,20 @@ async def read_json(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
         )
     raw = await read_body(request, settings)
+    refuse_many_strings(raw, "the body")
     try:
         return decoder.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
         raise body_refusal(exc) from None
 
 
-async def read_form(request: web.Request, settings: HttpSettings) -> Form:
+async def read_form(
+    request: web.Request, settings: HttpSettings, max_bytes: int | None = None
+) -> Form:
     """Return the form that a request carries.
+
+    Args:
+        max_bytes: A lower limit than that of the settings.
 
     Raises:
         LimitExceeded: It is too large.
@@ -100,10 +107,11 @@ async def read_form(request: web.Request, settings: HttpSettings) -> Form:
             None,
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
         )
-    _check_announced(request, settings.max_body_bytes)
+    limit = min(settings.max_body_bytes, max_bytes or settings.max_body_bytes)
+    _check_announced(request, limit)
     try:
         async with asyncio.timeout(settings.body_timeout_s):
-            return await _read_parts(request, settings.max_body_bytes)
+            return await _read_parts(request, limit)
     except TimeoutError:
         raise _too_slow(settings) from None
     except _MALFORMED as exc:
@@ -135,13 +143,18 @@ def form_message(form: Form, type_: type[T], lists: Mapping[str, str] | None = N
         raise body_refusal(exc) from None
 
 
-async def read_body(request: web.Request, settings: HttpSettings) -> bytes:
+async def read_body(
+    request: web.Request, settings: HttpSettings, max_bytes: int | None = None
+) -> bytes:
     """Return the whole body.
+
+    Args:
+        max_bytes: A lower limit than that of the settings.
 
     Raises:
         ClientError: It is too large, comes too slowly or cannot be read.
     """
-    limit = settings.max_body_bytes
+    limit = min(settings.max_body_bytes, max_bytes or settings.max_body_bytes)
     _check_announced(request, limit)
     parts: list[bytes] = []
     size = 0

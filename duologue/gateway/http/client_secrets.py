@@ -14,7 +14,7 @@ from aiohttp import web
 from duologue.gateway.auth import Access
 from duologue.gateway.client_secrets import MAX_SESSION_BYTES, BoundSession
 from duologue.gateway.errors import json_answer
-from duologue.gateway.http.body import read_body
+from duologue.gateway.http.body import MAX_SMALL_BODY_BYTES, read_body
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.http.settings import HttpSettings
 from duologue.protocol.commands import Command, UpdateSession
@@ -105,7 +105,9 @@ class ClientSecretRoutes:
     async def create(self, request: web.Request) -> web.Response:
         """Make a secret for whoever has an API key."""
         caller = self._access.check(request.headers, (), request.query_string)
-        session, lifetime_s = read_request(await read_body(request, self._settings))
+        session, lifetime_s = read_request(
+            await read_body(request, self._settings, MAX_SMALL_BODY_BYTES)
+        )
         preview = self._sessions.preview(session.model, session.patch)
         value, expires_at = self._access.issue(caller, session, lifetime_s)
         answer = json_answer(ClientSecretPage(value, expires_at, preview))

@@ -88,7 +88,7 @@ class FrontDoor:
             async with asyncio.timeout(limit_s) as limit:
                 watch = _Watch(request, limit)
                 try:
-                    return await route.handle(request)
+                    return await _sent(await route.handle(request), request)
                 finally:
                     watch.stop()
         except TimeoutError:
@@ -136,6 +136,13 @@ class _Watch:
             self._limit.reschedule(self._loop.time())
         else:
             self._timer = self._loop.call_later(LOOK_S, self._look)
+
+
+async def _sent(response: web.StreamResponse, request: web.Request) -> web.StreamResponse:
+    """Send an answer here: until its client has taken it, it is memory, and holds its place."""
+    await response.prepare(request)
+    await response.write_eof()
+    return response
 
 
 def _has_begun(request: web.Request) -> bool:

@@ -44,6 +44,10 @@ class HttpSettings(Section):
     max_output_tokens: Annotated[int, Field(ge=1, le=1 << 20)] = 2048
     """Longest answer of a chat completion; a client may ask for a shorter one."""
 
+    stall_limit_s: Seconds = 60.0
+    """A client that takes nothing of what is sent to it for so long is let go. Players that have
+    enough for now read no further for a while."""
+
     keep_alive_s: Seconds = 10.0
     """A comment goes into an event stream that was silent for so long: proxies cut silent ones."""
 

@@ -5,6 +5,7 @@ What is sent begins with the first clause. This module must not know how a voice
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
@@ -148,7 +149,7 @@ class SpeechRoutes:
                 "stream_format",
             )
         if asked.stream is False:
-            return await self._send_whole(asked.input, how, audio_format)
+            return await self._send_whole(request, asked.input, how, audio_format)
         return await self._send_stream(request, asked.input, how, audio_format)
 
     async def list_voices(self, _request: web.Request) -> web.Response:
@@ -207,13 +208,23 @@ class SpeechRoutes:
         return await stream.end()
 
     async def _send_whole(
-        self, text: str, how: Manner, audio_format: OutputFormat
+        self, request: web.Request, text: str, how: Manner, audio_format: OutputFormat
     ) -> web.StreamResponse:
+        # Twenty minutes are 57 MB, so they are there once and leave piece by piece.
+        pieces: deque[bytes] = deque()
         async with aclosing(self._pcm(text, how)) as speech:
-            pcm = b"".join([piece async for piece in speech]) or NO_SPEECH
-        file = await SpeechFile.begin(audio_format, len(pcm))
-        data = await file.add(pcm) + await file.end()
-        return web.Response(body=data, headers={"Content-Type": CONTENT_TYPES[audio_format]})
+            pieces.extend([piece async for piece in speech])
+        if not pieces:
+            pieces.append(NO_SPEECH)
+        file = await SpeechFile.begin(audio_format, sum(map(len, pieces)))
+        for _ in range(len(pieces)):
+            pieces.append(await file.add(pieces.popleft()))
+        pieces.append(await file.end())
+        stream = ByteStream(request, CONTENT_TYPES[audio_format], sum(map(len, pieces)))
+        while pieces:
+            if data := pieces.popleft():
+                await stream.write(data)
+        return await stream.end()
 
     async def _send_events(
         self, request: web.Request, text: str, how: Manner, audio_format: OutputFormat

@@ -25,11 +25,15 @@ class ByteStream:
     """A streamed answer of any kind.
 
     ``write`` waits while the client does not take what was sent.
+
+    Args:
+        length: How long all of it is, where that is known.
     """
 
-    def __init__(self, request: web.Request, content_type: str) -> None:
+    def __init__(self, request: web.Request, content_type: str, length: int | None = None) -> None:
         self._request = request
         self.response = web.StreamResponse(headers={"Content-Type": content_type})
+        self.response.content_length = length
 
     @property
     def has_begun(self) -> bool:

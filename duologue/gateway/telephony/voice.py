@@ -14,7 +14,7 @@ from aiohttp import web
 from duologue.core.errors import AuthError
 from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
-from duologue.gateway.http.body import read_body
+from duologue.gateway.http.body import MAX_SMALL_BODY_BYTES, read_body
 from duologue.gateway.http.routes import Content, Route
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.telephony.signature import HEADER
@@ -73,7 +73,7 @@ class TwilioVoiceRoutes:
         )
 
     async def _caller(self, request: web.Request) -> Caller:
-        body = await read_body(request, self._settings)
+        body = await read_body(request, self._settings, MAX_SMALL_BODY_BYTES)
         if not self._requests.are_signed:
             return self._access.check(request.headers, (), request.query_string)
         fields = parse_qsl(body.decode("latin-1"), keep_blank_values=True, encoding="utf-8")

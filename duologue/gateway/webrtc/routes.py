@@ -12,7 +12,7 @@ from duologue.core.errors import ProtocolError
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access
 from duologue.gateway.client_secrets import MAX_SESSION_BYTES, BoundSession
-from duologue.gateway.http.body import read_body, read_form
+from duologue.gateway.http.body import MAX_SMALL_BODY_BYTES, read_body, read_form
 from duologue.gateway.http.client_secrets import read_request
 from duologue.gateway.http.routes import FORM, Content, Parameter, Route
 from duologue.gateway.http.settings import HttpSettings
@@ -121,7 +121,7 @@ class CallRoutes:
     async def _read(self, request: web.Request) -> tuple[str, BoundSession]:
         """Return the offer and the settings that a body carries."""
         if request.content_type == SDP:
-            body = await read_body(request, self._settings)
+            body = await read_body(request, self._settings, MAX_SMALL_BODY_BYTES)
             try:
                 return body.decode(), BoundSession()
             except UnicodeDecodeError:
@@ -133,7 +133,7 @@ class CallRoutes:
                 None,
                 ErrorCode.UNSUPPORTED_MEDIA_TYPE,
             )
-        form = await read_form(request, self._settings)
+        form = await read_form(request, self._settings, MAX_SMALL_BODY_BYTES)
         parts = {name: values[-1] for name, values in form.values.items()}
         for name, file in form.files.items():
             parts.setdefault(name, file.data.decode(errors="replace"))

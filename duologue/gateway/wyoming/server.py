@@ -40,7 +40,7 @@ from duologue.gateway.wyoming.messages import (
     info_of,
     typed,
 )
-from duologue.protocol.errors import error_body
+from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.speech_stream import (
     AudioDone,
     AudioStart,
@@ -51,12 +51,16 @@ from duologue.protocol.speech_stream import (
 from duologue.telemetry import get_logger
 
 MAX_CONNECTIONS = 64
+MAX_UTTERANCES = 4
+"""Of one connection, that are not over."""
+
 MAX_RECORDING_S = 300
 """Of one recording: a command, not a meeting."""
 
 _CLOSE_S = 2.0
 
 _SPOKEN = AudioForm(SPEECH_RATE_HZ, 2, 1)
+_PIECE_BYTES = WINDOW_RATE_HZ * 2
 _RATES = range(8000, 96_001, 25)
 
 
@@ -144,6 +148,8 @@ class _Peer:
         self._services = services
         self._admission = admission
         self._group = asyncio.TaskGroup()
+        self._waiting = 0
+        """Utterances that are not over."""
         self._utterance: Utterance | None = None
         """The last one."""
         self._written: Utterance | None = None
@@ -205,12 +211,24 @@ class _Peer:
 
     def _speak(self, asked: AskedSpeech, send: SendEvent) -> Utterance:
         self._admission.check_request()
+        if self._waiting >= MAX_UTTERANCES:
+            raise LimitExceeded(
+                f"{MAX_UTTERANCES} texts wait to be spoken; wait for audio-stop",
+                code=ErrorCode.RATE_LIMITED,
+            )
         voice = None if asked.voice is None else asked.voice.name
         choice = chosen(self._services.catalogue, SpeechChoice(), ConfigureSpeech(voice=voice))
         utterance = Utterance(self._services, choice, 0, self._utterance)
         self._utterance = utterance
-        self._group.create_task(utterance.speak(send, self._send_sound), name="utterance")
+        self._waiting += 1
+        self._group.create_task(self._spoken(utterance, send), name="utterance")
         return utterance
+
+    async def _spoken(self, utterance: Utterance, send: SendEvent) -> None:
+        try:
+            await utterance.speak(send, self._send_sound)
+        finally:
+            self._waiting -= 1
 
     def _within_limit(self, text: str) -> str:
         limit = self._services.settings.max_speech_chars
@@ -272,8 +290,7 @@ class _Recording:
             )
         self._form = form
         self._resampler = StreamResampler(form.rate, WINDOW_RATE_HZ)
-        self._pieces: list[bytes] = []
-        self._bytes = 0
+        self._pcm = bytearray()
 
     def add(self, form: AudioForm, sound: bytes) -> None:
         """Take more of it."""
@@ -284,14 +301,13 @@ class _Recording:
         samples = np.frombuffer(sound, "<i2")
         if form.channels > 1:
             samples = samples.reshape(-1, form.channels).mean(axis=1).astype("<i2")
-        pcm = self._resampler.process(samples.tobytes())
-        self._bytes += len(pcm)
-        if self._bytes > MAX_RECORDING_S * WINDOW_RATE_HZ * 2:
+        self._pcm += self._resampler.process(samples.tobytes())
+        if len(self._pcm) > MAX_RECORDING_S * WINDOW_RATE_HZ * 2:
+            self._pcm.clear()
             raise LimitExceeded(f"the recording lasts longer than {MAX_RECORDING_S} s")
-        self._pieces.append(pcm)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield all of it."""
-        for pcm in self._pieces:
-            yield pcm
+        for start in range(0, len(self._pcm), _PIECE_BYTES):
+            yield bytes(self._pcm[start : start + _PIECE_BYTES])
         yield self._resampler.flush()

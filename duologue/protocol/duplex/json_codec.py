@@ -45,6 +45,7 @@ from duologue.protocol.json_refusals import (
     readable_event_id,
     refusal,
     refuse_duplicate_keys,
+    refuse_many_strings,
 )
 from duologue.protocol.response_events import (
     AudioDelta,
@@ -109,6 +110,7 @@ def decode_duplex_command(message: bytes | str) -> Command:
             append = _tidy_append(message, len(head))
             if append is not None:
                 return append
+    refuse_many_strings(message)
     try:
         decoded = _COMMANDS.decode(message)
     except (msgspec.MsgspecError, RecursionError) as exc:

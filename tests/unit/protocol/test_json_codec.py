@@ -205,7 +205,7 @@ BAD_ENVELOPES: dict[str, tuple[bytes | str, str, str | None]] = {
         None,
     ),
     "nested objects": (
-        b'{"type":"response.create","x":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",
+        b'{"type":"response.create","x":' + b'{"a":' * 40_000 + b"1" + b"}" * 40_000 + b"}",
         "invalid_json",
         None,
     ),

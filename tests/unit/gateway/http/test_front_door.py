@@ -117,3 +117,19 @@ async def test_an_answer_that_breaks_off_does_not_look_whole() -> None:
         assert answer.status == 200
         with pytest.raises(aiohttp.ClientError):
             await answer.read()
+
+
+async def test_an_answer_that_is_not_taken_holds_its_place() -> None:
+    async def answer_much(_request: web.Request) -> web.Response:
+        return web.Response(body=bytes(32 << 20))
+
+    async with (
+        served(answer_much, HttpSettings(max_requests=1)) as client,
+        client.post("/try") as first,
+    ):
+        async with client.post("/try") as answer:
+            assert await error_of(answer) == (503, "server_full", None)
+        assert len(await first.read()) == 32 << 20
+        async with client.post("/try") as answer:
+            assert answer.status == 200
+            assert len(await answer.read()) == 32 << 20

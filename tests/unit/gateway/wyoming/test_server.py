@@ -26,6 +26,7 @@ from wyoming.tts import (
 
 from duologue.core.errors import ConfigError
 from duologue.gateway.settings import GatewaySettings
+from duologue.gateway.wyoming.server import MAX_UTTERANCES
 from tests.conformance.talking_gateway import TalkingGateway, talking_gateway, talking_settings
 from tests.fakes.speech_gateway import MS_PER_CHARACTER
 from tests.faults.gateway_line import until
@@ -207,3 +208,13 @@ async def test_a_port_that_is_taken_is_told(
     with pytest.raises(ConfigError, match="wyoming_port"):
         async with talking_gateway(settings):
             pass
+
+
+async def test_only_so_many_texts_wait_to_be_spoken(server: TalkingGateway) -> None:
+    async with peer(server) as client:
+        for _ in range(MAX_UTTERANCES + 1):
+            await client.write_event(Synthesize(LONG).event())
+        async with asyncio.timeout(10):
+            while not Error.is_type((event := await next_event(client)).type):
+                pass
+        assert Error.from_event(event).code == "rate_limited"
