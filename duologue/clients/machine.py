@@ -291,7 +291,7 @@ class CallMachine:
                 self.transcript.end(item_id, LineState.DONE)
             case TranscriptionFailed(item_id=item_id):
                 self.transcript.end(item_id, LineState.FAILED)
-            case OutputItemAdded(item=item, response_id=response_id):
+            case OutputItemAdded(item=MessageItem() as item, response_id=response_id):
                 self._answers.item(item.id, response_id)
                 self.transcript.open(item.id, Side.ASSISTANT)
             case AudioTranscriptDone(item_id=item_id, transcript=text):

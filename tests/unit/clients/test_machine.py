@@ -22,9 +22,9 @@ from duologue.protocol.events import (
     TranscriptionError,
     TranscriptionFailed,
 )
-from duologue.protocol.items import InputText, MessageItem
+from duologue.protocol.items import FunctionCallItem, InputText, MessageItem
 from duologue.protocol.json_codec import UnknownEvent
-from duologue.protocol.response_events import TextDelta, TextDone
+from duologue.protocol.response_events import OutputItemAdded, TextDelta, TextDone
 from duologue.protocol.session_config import SemanticVad
 from tests.fakes.server import (
     FakeAnswer,
@@ -100,6 +100,13 @@ def test_an_interruption_silences_and_says_how_much_was_heard(caller: Caller) ->
     assert caller.machine.playback.waiting_samples == 0
     line = caller.line(answer.item_id)
     assert (line.state, line.heard_text) == (LineState.CUT, "one two")
+
+
+def test_a_function_call_is_no_line(caller: Caller) -> None:
+    call = FunctionCallItem(id="item_f", name="look", status="in_progress")
+    caller.hear(FakeAnswer("a").created())
+    caller.hear(OutputItemAdded(response_id="resp_a", output_index=0, item=call))
+    assert list(caller.machine.transcript) == []
 
 
 def test_the_servers_item_replaces_the_estimate(caller: Caller) -> None:
