@@ -12,7 +12,6 @@ from typing import TypeVar, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from duologue.clients.address import realtime_url
 from duologue.clients.asking import answer_to, uninterrupted
 from duologue.clients.connection import Connection, one_of
 from duologue.clients.devices import Device
@@ -26,7 +25,7 @@ from duologue.clients.timing import CallTiming
 from duologue.clients.transcript import Transcript
 from duologue.clients.transports.base import OpenTransport, Transport
 from duologue.clients.transports.in_process import InProcessTransport
-from duologue.clients.transports.websocket import WebSocketTransport
+from duologue.clients.transports.opening import TransportName, opener
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.ids import id_maker
 from duologue.protocol.audio_formats import PcmFormat
@@ -103,6 +102,7 @@ class DuplexClient:
         *,
         api_key: str | None = None,
         model: str | None = None,
+        transport: TransportName = "websocket",
         dialect: ClientFamily = "realtime",
         encodings: Sequence[Encoding] = ("msgpack", "json"),
         device: Device | None = None,
@@ -110,32 +110,32 @@ class DuplexClient:
         timeout_s: float = TIMEOUT_S,
         **changes: Unpack[SessionChanges],
     ) -> DuplexClient:
-        """Return a call over a WebSocket; entering it connects.
+        """Return a call; entering it connects.
 
         Args:
             url: ``ws://localhost:8080/v1/realtime``; ``localhost:8080`` is enough.
             api_key: A key or a client secret, if the server wants one.
             model: One of the server's models; its default without one.
+            transport: ``webrtc`` for Opus and a jitter buffer (extra ``webrtc``); the server plays
+                then, and knows by itself what was heard.
             dialect: ``duplex`` for events that are acknowledged both ways, playback that the server
                 is told of as it is heard, and decisions about overlaps.
             encodings: In the order of preference; JSON where the server offers no other.
 
         Raises:
             ConfigError: The URL is none, a tool cannot be one, or a setting is of another dialect.
-                On entering: what ``WebSocketTransport.open`` raises, and ``CommandRefused``.
+                On entering: what the transport's ``open`` raises, and ``CommandRefused``.
         """
         duplex = dialect == "duplex"
-        address = realtime_url(url, model, duplex=duplex)
-
-        async def open_transport() -> Transport:
-            return await WebSocketTransport.open(
-                address,
-                api_key=api_key,
-                open_timeout_s=timeout_s,
-                family=dialect,
-                encodings=encodings,
-            )
-
+        open_transport = opener(
+            url,
+            transport=transport,
+            api_key=api_key,
+            model=model,
+            dialect=dialect,
+            encodings=encodings,
+            timeout_s=timeout_s,
+        )
         if duplex:
             # The dialect's own default is 16 kHz; what a device gives needs no conversion then.
             changes.setdefault("input_format", PcmFormat())

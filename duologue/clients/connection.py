@@ -117,7 +117,9 @@ class Connection:
     def responses(self) -> Responses:
         """The answers, which are collected from the first look at them on."""
         if self._responses is None:
-            self._responses = Responses(RATE_HZ, self.streams.past)
+            self._responses = Responses(
+                RATE_HZ, self.streams.past, server_plays=self.machine.server_plays
+            )
             if self.ended is not None:
                 self._responses.end(_as_end(self.ended))
         return self._responses
@@ -130,6 +132,7 @@ class Connection:
             DuologueError: There is no call; ``clients.errors`` lists why that may be.
         """
         self._transport = transport = await self._open_transport()
+        self.machine.server_plays = transport.server_plays
         await self._group.__aenter__()
         try:
             self.start("client-reader", self._read(transport))

@@ -8,15 +8,17 @@ This module must not know transports or devices.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from duologue.clients.answers import Answer, Answers
 from duologue.clients.effects import ClientEffect, Send, SilenceSpeaker
 from duologue.clients.playback import Cut, Playback, Taken
 from duologue.clients.timing import CallTiming, InputClock
+from duologue.clients.track import FromTrack, TrackAudio, TrackDone
 from duologue.clients.transcript import LineState, Side, Transcript
 from duologue.core.audio import samples_to_ms
 from duologue.core.errors import CodecError, LimitExceeded
-from duologue.protocol.commands import CancelResponse, RetrieveItem, TruncateItem
+from duologue.protocol.commands import CancelResponse, ClearOutputAudio, RetrieveItem, TruncateItem
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.events import (
     AudioCommitted,
@@ -24,6 +26,9 @@ from duologue.protocol.events import (
     ItemAdded,
     ItemDeleted,
     ItemRetrieved,
+    OutputBufferCleared,
+    OutputBufferStarted,
+    OutputBufferStopped,
     SessionCreated,
     SessionUpdated,
     SpeechStarted,
@@ -48,7 +53,7 @@ from duologue.protocol.response_events import (
 from duologue.protocol.response_resource import ResponseResource
 from duologue.protocol.session_config import AnySession
 
-EventOrUnknown = Event | UnknownEvent
+EventOrUnknown = Event | UnknownEvent | FromTrack
 
 _SILENT_ENDS = {"failed": LineState.FAILED, "completed": LineState.DONE}
 """How the line of an answer ends that no speech came of; otherwise it was cut."""
@@ -72,7 +77,12 @@ class CallMachine:
         self.last_seq: int | None = None
         """Number of the latest event, where the server numbers them."""
 
+        self.server_plays = False
+        """Speech comes on a track, as it is to be heard, and the server knows what was heard."""
+
         self._answers = Answers(playback.rate_hz)
+        self._sounding: str | None = None
+        """The response whose sound the server plays."""
 
     @property
     def active_response_id(self) -> str | None:
@@ -83,7 +93,8 @@ class CallMachine:
     @property
     def answering(self) -> bool:
         """An answer is being made, or heard."""
-        return self._answers.active is not None or self.playback.waiting_samples > 0
+        sounds = self._sounding is not None or self.playback.waiting_samples > 0
+        return sounds or self._answers.active is not None
 
     # What comes in
 
@@ -96,6 +107,8 @@ class CallMachine:
         match event:
             case AudioDelta():
                 return self._hear(event, now)
+            case TrackAudio():
+                self._hear_track(event, now)
             case AudioTranscriptDelta() | TextDelta():
                 self._read(event, now)
             case SpeechStarted():
@@ -137,6 +150,8 @@ class CallMachine:
         active = self._answers.active
         if active is not None:
             effects.append(Send(CancelResponse(response_id=active.id)))
+        if self._sounding is not None:
+            effects.append(Send(ClearOutputAudio()))
         return (*effects, *self._stop_listening())
 
     def silenced(self, unplayed_samples: int = 0) -> Sequence[ClientEffect]:
@@ -147,20 +162,19 @@ class CallMachine:
         """
         effects: list[ClientEffect] = []
         for cut in self.playback.silence(unplayed_samples):
-            heard_ms = samples_to_ms(cut.heard_samples, self.playback.rate_hz)
-            effects.append(
-                Send(
-                    TruncateItem(
-                        item_id=cut.item_id,
-                        content_index=cut.content_index,
-                        audio_end_ms=heard_ms,
-                    )
-                )
-            )
+            if not self.server_plays:
+                effects.append(Send(self._truncation(cut)))
             # The server knows better than any estimate which words that were.
             effects.append(Send(RetrieveItem(item_id=cut.item_id)))
             self._cut_line(cut)
         return effects
+
+    def _truncation(self, cut: Cut) -> TruncateItem:
+        return TruncateItem(
+            item_id=cut.item_id,
+            content_index=cut.content_index,
+            audio_end_ms=samples_to_ms(cut.heard_samples, self.playback.rate_hz),
+        )
 
     def _stop_listening(self) -> Sequence[ClientEffect]:
         self._answers.silence()
@@ -210,6 +224,16 @@ class CallMachine:
         answer.add_audio(pcm)
         return ()
 
+    def _hear_track(self, event: TrackAudio, now: float) -> None:
+        """Speech that is to be heard now; what does not fit is what nobody listened to."""
+        turn = self.timing.of_response(event.response_id)
+        if turn is not None and turn.first_audio_at is None:
+            turn.first_audio_at = now
+        self.transcript.open(event.item_id, Side.ASSISTANT)
+        with suppress(LimitExceeded):
+            self.playback.put(event.item_id, 0, event.pcm)
+            self._answers.item(event.item_id, event.response_id).add_audio(event.pcm)
+
     def _read(self, event: AudioTranscriptDelta | TextDelta, now: float) -> None:
         turn = self.timing.of_response(event.response_id)
         if turn is not None and turn.first_text_at is None:
@@ -234,6 +258,8 @@ class CallMachine:
             turn.done_at = now
         response = self._answers.end(resource.id)
         for item_id in () if response is None else response.items:
+            if self.server_plays and resource.status == "completed":
+                continue  # its sound goes on, or is still to come
             self._all_arrived(item_id)
             if self.playback.received_samples(item_id):
                 self._finish_if_heard(item_id)
@@ -296,7 +322,14 @@ class CallMachine:
                 self.transcript.open(item.id, Side.ASSISTANT)
             case AudioTranscriptDone(item_id=item_id, transcript=text):
                 self.transcript.set_text(item_id, text)
-            case AudioDone(item_id=item_id):
+            case OutputBufferStarted(response_id=response_id):
+                self._sounding = response_id
+            case OutputBufferStopped() | OutputBufferCleared():
+                self._sounding = None
+            case AudioDone(item_id=item_id) if not self.server_plays:
+                self._all_arrived(item_id)
+                self._finish_if_heard(item_id)
+            case TrackDone(item_id=item_id):
                 self._all_arrived(item_id)
                 self._finish_if_heard(item_id)
             case TextDone(item_id=item_id, text=text):

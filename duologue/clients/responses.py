@@ -10,9 +10,11 @@ import asyncio
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 
 from duologue.clients.errors import CallEnded, CallError, EventsMissed
 from duologue.clients.machine import EventOrUnknown
+from duologue.clients.track import TrackAudio, TrackDone
 from duologue.codecs.decoder import InputDecoder, input_decoder
 from duologue.core.errors import CodecError
 from duologue.protocol.items import FunctionCallItem
@@ -41,7 +43,9 @@ class Response:
     out its audio as it comes.
     """
 
-    def __init__(self, resource: ResponseResource, rate_hz: int) -> None:
+    def __init__(
+        self, resource: ResponseResource, rate_hz: int, *, server_plays: bool = False
+    ) -> None:
         self.id = resource.id
         self.resource = resource
         """As the server showed it last; whole once the answer has ended."""
@@ -59,6 +63,9 @@ class Response:
         """Of ``audio``: s16le mono."""
 
         self._decoder: InputDecoder = input_decoder(resource.audio.output.format, rate_hz)
+        self._server_plays = server_plays
+        self._on_track = False
+        """It is spoken, and its speech comes on a track."""
         self._audio = bytearray()
         self._missed = False
         self._error: CallError | None = None
@@ -144,7 +151,10 @@ class Response:
         match event:
             case AudioDelta(delta=delta):
                 self._hear(delta)
-            case AudioTranscriptDelta(delta=delta) | TextDelta(delta=delta):
+            case AudioTranscriptDelta(delta=delta):
+                self.text += delta
+                self._on_track = self._server_plays
+            case TextDelta(delta=delta):
                 self.text += delta
             case OutputItemAdded(item=item):
                 self.item_ids.append(item.id)
@@ -152,6 +162,11 @@ class Response:
                 self.calls.append(item)
             case ResponseDone(response=resource):
                 self.resource = resource
+                # On a track, what is said has yet to be heard.
+                self._done = not (self._on_track and resource.status == "completed")
+            case TrackAudio(pcm=pcm):
+                self._keep(pcm)
+            case TrackDone():
                 self._done = True
             case _:
                 return
@@ -163,14 +178,15 @@ class Response:
         self._news.set()
 
     def _hear(self, delta: bytes) -> None:
+        # The call cancels an answer that cannot be decoded; what was good of it stays.
+        with suppress(CodecError):
+            self._keep(self._decoder.decode(delta))
+
+    def _keep(self, pcm: bytes) -> None:
         if len(self._audio) >= MAX_AUDIO_BYTES:
             self._missed = True
-            return
-        try:
-            self._audio += self._decoder.decode(delta)
-        except CodecError:
-            # The call cancels such an answer; what was good of it stays.
-            return
+        else:
+            self._audio += pcm
 
 
 class ResponseStream:
@@ -226,10 +242,18 @@ class Responses:
     Args:
         rate_hz: Of the audio that is handed out.
         past: Events of the call so far, as far as they are kept.
+        server_plays: Speech comes on a track.
     """
 
-    def __init__(self, rate_hz: int, past: Iterable[EventOrUnknown] = ()) -> None:
+    def __init__(
+        self,
+        rate_hz: int,
+        past: Iterable[EventOrUnknown] = (),
+        *,
+        server_plays: bool = False,
+    ) -> None:
         self._rate_hz = rate_hz
+        self._server_plays = server_plays
         self._going_on: dict[str, Response] = {}
         self._streams: weakref.WeakSet[ResponseStream] = weakref.WeakSet()
         self._ended: tuple[CallError | None] | None = None
@@ -273,19 +297,21 @@ class Responses:
 
     def _take(self, event: EventOrUnknown) -> Response | None:
         if isinstance(event, ResponseCreated):
-            response = Response(event.response, self._rate_hz)
+            response = Response(event.response, self._rate_hz, server_plays=self._server_plays)
             self._going_on[response.id] = response
             if len(self._going_on) > MAX_WAITING:
                 # A server that never ends its answers; whoever waits for this one is told.
                 forgotten = self._going_on.pop(next(iter(self._going_on)))
                 forgotten.end(CallEnded("the server has not ended this answer"))
             return response
-        if isinstance(event, ResponseDone):
-            ended = self._going_on.pop(event.response.id, None)
-            if ended is not None:
-                ended.put(event)
-            return None
-        going_on = self._going_on.get(getattr(event, "response_id", ""))
+        response_id = (
+            event.response.id
+            if isinstance(event, ResponseDone)
+            else getattr(event, "response_id", "")
+        )
+        going_on = self._going_on.get(response_id)
         if going_on is not None:
             going_on.put(event)
+            if going_on.done:
+                del self._going_on[response_id]
         return None

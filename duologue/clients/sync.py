@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent import futures
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
@@ -22,6 +23,7 @@ from duologue.clients.machine import EventOrUnknown
 from duologue.clients.responses import Response, ResponseStream
 from duologue.clients.session_patches import SessionChanges
 from duologue.clients.transcript import Line
+from duologue.clients.transports.opening import TransportName
 from duologue.core.tasks import CrashBarrier
 from duologue.protocol.client_dialects import ClientFamily
 from duologue.protocol.commands import Command
@@ -31,6 +33,7 @@ from duologue.protocol.session_config import AnySession
 T = TypeVar("T")
 
 _START_TIMEOUT_S = 10.0
+_LOOK_S = 0.5
 
 
 class SyncClient:
@@ -63,19 +66,21 @@ class SyncClient:
         *,
         api_key: str | None = None,
         model: str | None = None,
+        transport: TransportName = "websocket",
         dialect: ClientFamily = "realtime",
         encodings: Sequence[Encoding] = ("msgpack", "json"),
         device: Device | None = None,
         timeout_s: float = TIMEOUT_S,
         **changes: Unpack[SessionChanges],
     ) -> SyncClient:
-        """Return a call over a WebSocket; entering it connects. As ``DuplexClient.connect``."""
+        """Return a call; entering it connects. As ``DuplexClient.connect``."""
 
         def make() -> DuplexClient:
             return DuplexClient.connect(
                 url,
                 api_key=api_key,
                 model=model,
+                transport=transport,
                 dialect=dialect,
                 encodings=encodings,
                 device=device,
@@ -88,7 +93,7 @@ class SyncClient:
     def __enter__(self) -> SyncClient:
         try:
             self._thread.start()
-            self._entered.result()
+            _result(self._entered)
         except BaseException:
             self._end()
             raise
@@ -244,7 +249,7 @@ class SyncClient:
             )
         future = asyncio.run_coroutine_threadsafe(work(call), loop)
         try:
-            return future.result()
+            return _result(future)
         except BaseException:
             future.cancel()  # where it is Ctrl-C that ended the wait
             raise
@@ -296,4 +301,12 @@ class SyncClient:
             entered = self._entered.done() and self._entered.exception() is None
             with suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._leave.set if entered else self._task.cancel)
-        self._thread.join()
+        while self._thread.is_alive():
+            self._thread.join(_LOOK_S)
+
+
+def _result(future: Future[T]) -> T:
+    """Wait for a future, and look up at times: Ctrl-C can slip in just before a wait begins."""
+    while not future.done():
+        futures.wait((future,), _LOOK_S)
+    return future.result()

@@ -139,6 +139,8 @@ class FakeAnswer:
 class FakeTransport:
     """A connection whose other end is a test."""
 
+    server_plays = False
+
     def __init__(self, *events: Event) -> None:
         self.sent: list[Command] = []
         self.closed = False

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from duologue.clients.track import FromTrack
 from duologue.protocol.commands import Command
 from duologue.protocol.events import Event
 from duologue.protocol.json_codec import UnknownEvent
@@ -17,9 +18,12 @@ from duologue.protocol.json_codec import UnknownEvent
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An event, with its number in the session; ``None`` where the server gives none."""
+    """An event, with its number in the session; ``None`` where the server gives none.
 
-    event: Event | UnknownEvent
+    From a transport on which the server plays, also the speech on its track.
+    """
+
+    event: Event | UnknownEvent | FromTrack
     seq: int | None
 
 
@@ -29,6 +33,9 @@ class Transport(Protocol):
     Concurrency:
         One task sends and one task receives; ``close`` may come from a third.
     """
+
+    server_plays: bool
+    """Speech comes as it is to be heard, on a track; the server knows what was heard."""
 
     async def send(self, command: Command) -> None:
         """Hand a command over; waits while the network takes no more.

@@ -28,6 +28,8 @@ class InProcessTransport:
         Belongs to the event loop that the session is on.
     """
 
+    server_plays = False
+
     def __init__(self, session: SessionPort) -> None:
         self._session = session
         self._news = asyncio.Event()

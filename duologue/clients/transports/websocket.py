@@ -62,6 +62,8 @@ _quiet.setLevel(logging.CRITICAL)
 class WebSocketTransport:
     """An open WebSocket; see ``open``."""
 
+    server_plays = False
+
     def __init__(self, connection: ClientConnection, dialect: ClientDialect) -> None:
         self.dialect = dialect
         """What is spoken on it."""
@@ -162,8 +164,10 @@ def connect_error(exc: Exception, url: str, open_timeout_s: float) -> DuologueEr
             return NotRealtimeServer(f"the WebSocket at {url} could not be opened: {exc}")
 
 
-def status_error(response: Response, url: str) -> DuologueError:
-    """Return what an HTTP answer in place of an upgrade means."""
+def status_error(
+    response: Response, url: str, instead_of: str = "opening a WebSocket"
+) -> DuologueError:
+    """Return what an HTTP answer means that is not the one which was hoped for."""
     status = response.status_code
     said = _said(response.body)
     match status:
@@ -183,7 +187,7 @@ def status_error(response: Response, url: str) -> DuologueError:
             )
         case _:
             return NotRealtimeServer(
-                f"{url} answered with HTTP {status} instead of opening a WebSocket"
+                f"{url} answered with HTTP {status} instead of {instead_of}"
                 + (f": {said}" if said else "")
             )
 

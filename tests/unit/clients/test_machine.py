@@ -9,15 +9,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from duologue.clients.effects import ClientEffect, Send, SilenceSpeaker
 from duologue.clients.machine import CallMachine
 from duologue.clients.playback import Playback
+from duologue.clients.track import FromTrack, TrackAudio, TrackDone
 from duologue.clients.transcript import Line, LineState
 from duologue.protocol.audio_formats import PcmuFormat
-from duologue.protocol.commands import CancelResponse, RetrieveItem, TruncateItem
+from duologue.protocol.commands import CancelResponse, ClearOutputAudio, RetrieveItem, TruncateItem
 from duologue.protocol.events import (
     AudioCommitted,
     Event,
     ItemAdded,
     ItemDeleted,
     ItemRetrieved,
+    OutputBufferCleared,
+    OutputBufferStarted,
+    OutputBufferStopped,
     TranscriptionDelta,
     TranscriptionError,
     TranscriptionFailed,
@@ -48,7 +52,7 @@ class Caller:
         self.silenced = 0
         self.hear(greeting())
 
-    def hear(self, *events: Event | UnknownEvent) -> None:
+    def hear(self, *events: Event | UnknownEvent | FromTrack) -> None:
         for event in events:
             self.perform(self.machine.on_event(event, None, self.now))
 
@@ -100,6 +104,55 @@ def test_an_interruption_silences_and_says_how_much_was_heard(caller: Caller) ->
     assert caller.machine.playback.waiting_samples == 0
     line = caller.line(answer.item_id)
     assert (line.state, line.heard_text) == (LineState.CUT, "one two")
+
+
+@pytest.fixture
+def on_track(caller: Caller) -> FakeAnswer:
+    """An answer whose sound the server plays has begun."""
+    caller.machine.server_plays = True
+    answer = FakeAnswer("a")
+    caller.hear(answer.created(), answer.item_added(), answer.text("one two three four"))
+    caller.hear(OutputBufferStarted(response_id=answer.response_id))
+    return answer
+
+
+def sound(answer: FakeAnswer, milliseconds: int) -> TrackAudio:
+    pcm = answer.audio(milliseconds).delta
+    return TrackAudio(response_id=answer.response_id, item_id=answer.item_id, pcm=pcm)
+
+
+def test_on_a_track_an_answer_is_done_when_it_was_heard(
+    caller: Caller, on_track: FakeAnswer
+) -> None:
+    caller.hear(sound(on_track, 500), on_track.audio_done(), on_track.done())
+    caller.listen(500)
+    assert caller.machine.active_response_id is None
+    assert caller.machine.answering
+    assert caller.line(on_track.item_id).state is LineState.OPEN
+    caller.hear(sound(on_track, 500), OutputBufferStopped(response_id=on_track.response_id))
+    end = TrackDone(response_id=on_track.response_id, item_id=on_track.item_id)
+    caller.hear(sound(on_track, 100), end)
+    caller.listen(600)
+    assert not caller.machine.answering
+    line = caller.line(on_track.item_id)
+    assert (line.state, line.heard_text) == (LineState.DONE, "one two three four")
+
+
+def test_on_a_track_the_server_knows_what_was_heard(caller: Caller, on_track: FakeAnswer) -> None:
+    caller.hear(sound(on_track, 500), on_track.done())
+    caller.listen(200)
+    caller.perform(caller.machine.interrupt())
+    assert caller.commands == [ClearOutputAudio(), RetrieveItem(item_id=on_track.item_id)]
+    caller.hear(OutputBufferCleared(response_id=on_track.response_id), sound(on_track, 100))
+    assert not caller.machine.answering
+    assert caller.line(on_track.item_id).state is LineState.CUT
+
+
+def test_on_a_track_an_answer_that_was_cut_before_it_sounded_is_over(caller: Caller) -> None:
+    caller.machine.server_plays = True
+    answer = FakeAnswer("a")
+    caller.hear(answer.created(), answer.item_added(), answer.text("one"), answer.done("cancelled"))
+    assert caller.line(answer.item_id).state is LineState.CUT
 
 
 def test_a_function_call_is_no_line(caller: Caller) -> None:

@@ -7,6 +7,7 @@ import pytest
 from duologue.clients import responses as module
 from duologue.clients.errors import CallEnded, ConnectionLost, EventsMissed
 from duologue.clients.responses import MAX_WAITING, Response, Responses, ResponseStream
+from duologue.clients.track import TrackAudio, TrackDone
 from duologue.protocol.audio_formats import PcmFormat, PcmuFormat
 from duologue.protocol.items import FunctionCallItem
 from duologue.protocol.response_events import OutputItemDone, TextDelta
@@ -82,6 +83,27 @@ async def test_written_answers_have_text_and_other_formats_become_pcm() -> None:
     told(responses, text, answer.audio(10, b"\xff"), answer.done())
     assert response.text == "yes"
     assert len(response.audio) == pytest.approx(240 * 3 * 2, abs=200)  # 8 kHz
+
+
+async def test_on_a_track_an_answer_is_whole_when_its_sound_has_ended() -> None:
+    answer, silent = FakeAnswer("a"), FakeAnswer("b")
+    responses = Responses(RATE_HZ, server_plays=True)
+    stream = responses.open()
+    told(responses, answer.created(), answer.text("hello"), answer.done())
+    response = await anext(stream)
+    assert (response.status, response.done) == ("completed", False)
+    told(
+        responses,
+        TrackAudio(response_id=answer.response_id, item_id=answer.item_id, pcm=bytes(960)),
+        TrackDone(response_id=answer.response_id, item_id=answer.item_id),
+    )
+    assert len((await response.finished()).audio) == 960
+    told(responses, silent.created(), silent.done())
+    assert (await anext(stream)).done
+    cut = FakeAnswer("c")
+    told(responses, cut.created(), cut.text("hello"), cut.done("cancelled"))
+    assert (await anext(stream)).done
+    assert responses._going_on == {}
 
 
 async def test_the_first_reader_starts_at_the_beginning_and_others_now() -> None:

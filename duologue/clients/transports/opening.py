@@ -1,0 +1,82 @@
+"""How the connection of a call is opened, by the name of its transport.
+
+This module must not know what is said in a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
+
+from duologue.clients.address import realtime_url
+from duologue.clients.transports.base import OpenTransport, Transport
+from duologue.clients.transports.websocket import WebSocketTransport
+from duologue.core.errors import ConfigError
+from duologue.protocol.client_dialects import ClientFamily
+from duologue.protocol.dialects import Encoding
+
+TransportName: TypeAlias = Literal["websocket", "webrtc"]
+
+
+def opener(
+    address: str,
+    *,
+    transport: TransportName,
+    api_key: str | None,
+    model: str | None,
+    dialect: ClientFamily,
+    encodings: Sequence[Encoding],
+    timeout_s: float,
+) -> OpenTransport:
+    """Return what opens a connection.
+
+    Raises:
+        ConfigError: The address is none, or the transport cannot do what is asked.
+    """
+    if transport == "webrtc":
+        return _webrtc(address, api_key, model, dialect, timeout_s)
+    url = realtime_url(address, model, duplex=dialect == "duplex")
+
+    async def open_websocket() -> Transport:
+        return await WebSocketTransport.open(
+            url, api_key=api_key, open_timeout_s=timeout_s, family=dialect, encodings=encodings
+        )
+
+    return open_websocket
+
+
+def calls_url(address: str, model: str | None = None) -> str:
+    """Return the URL to which WebRTC offers are posted, for an address as people give it.
+
+    Raises:
+        ConfigError: The address is none.
+    """
+    scheme, place, path, query, _ = urlsplit(realtime_url(address, model))
+    path = path.rstrip("/")
+    if not path.endswith("/calls"):
+        path += "/calls"
+    return urlunsplit(("https" if scheme == "wss" else "http", place, path, query, ""))
+
+
+def _webrtc(
+    address: str,
+    api_key: str | None,
+    model: str | None,
+    dialect: ClientFamily,
+    timeout_s: float,
+) -> OpenTransport:
+    if dialect == "duplex":
+        raise ConfigError("the duplex dialect is spoken over WebSocket: leave out the one or other")
+    url = calls_url(address, model)
+    try:
+        from duologue.clients.transports.webrtc import WebRtcTransport
+    except ImportError as exc:
+        raise ConfigError(
+            "calls over WebRTC need more packages: pip install 'duologue[webrtc]'"
+        ) from exc
+
+    async def open_webrtc() -> Transport:
+        return await WebRtcTransport.open(url, api_key=api_key, open_timeout_s=timeout_s)
+
+    return open_webrtc
