@@ -30,6 +30,7 @@ from duologue.duplex_plugins.registry import make_plugin
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines, stage_keys
 from duologue.engines.pools.fleet import Progress
+from duologue.gateway.admin.routes import AdminRoutes
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
@@ -207,6 +208,7 @@ async def running_app(
         *CallRoutes(calls, admission, access, gateway.http).routes(),
     ]
     routes += OpenApiRoutes(routes).routes()
+    routes += AdminRoutes(sessions, admission, access, gateway).routes()
     paths = [(route.method, route.path) for route in routes]
     door = FrontDoor(access, admission, gateway.http)
     application = make_application(realtime, phone, routes, door, CrossOrigin(access))

@@ -84,6 +84,10 @@ class GatewaySettings(Section):
     named_keys: tuple[ApiKeySettings, ...] = ()
     """Further keys, with names and limits."""
 
+    admin_key: Annotated[SecretStr, Field(min_length=8)] | None = None
+    """Opens /debug/sessions and the dashboard at /debug, which show open sessions without content.
+    None: there is neither."""
+
     query_keys: bool = False
     """Take a key from ``?api_key=`` of the address too, for clients that can send it nowhere else.
     Addresses stand in the logs of proxies."""

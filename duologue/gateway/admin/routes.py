@@ -1,0 +1,119 @@
+"""``GET /debug/sessions``, and a page that shows it: what goes on, without a word of what is said.
+
+Both exist only where ``gateway.admin_key`` is set. The page is the same for everybody and holds
+nothing; what it shows, it asks for with the key that somebody types. This module must not change
+anything.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from duologue.core.errors import AuthError
+from duologue.gateway.admission import Admission
+from duologue.gateway.auth import Access, presented_key
+from duologue.gateway.errors import json_answer
+from duologue.gateway.http.routes import JSON, Content, Route
+from duologue.gateway.keyring import as_bytes
+from duologue.gateway.settings import GatewaySettings
+from duologue.sessions.look import SessionLook
+from duologue.sessions.manager import SessionManager
+
+FOLDER = Path(__file__).parent
+_FILES = {"": "dashboard.html", "/dashboard.js": "dashboard.js", "/dashboard.css": "dashboard.css"}
+_HEADERS = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class OpenSessions(msgspec.Struct, frozen=True):
+    """What goes on.
+
+    Args:
+        workers_ready: Of ``workers``, those whose model is loaded.
+    """
+
+    sessions: list[SessionLook]
+    workers_ready: int
+    workers: int
+
+
+class AdminRoutes:
+    """The routes of who runs the server."""
+
+    def __init__(
+        self,
+        sessions: SessionManager,
+        admission: Admission,
+        access: Access,
+        settings: GatewaySettings,
+    ) -> None:
+        self._sessions = sessions
+        self._admission = admission
+        self._access = access
+        key = settings.admin_key
+        self._key = None if key is None else as_bytes(key.get_secret_value())
+
+    def routes(self) -> Sequence[Route]:
+        """For the application; none without a key."""
+        if self._key is None:
+            return ()
+        pages = [
+            Route(
+                method="GET",
+                path=f"/debug{path}",
+                operation=f"getDashboard{name.title().replace('.', '')}",
+                summary="The dashboard, which asks for the admin key.",
+                handle=_sender(FOLDER / name),
+                is_work=False,
+                needs_key=False,
+            )
+            for path, name in _FILES.items()
+        ]
+        return (
+            *pages,
+            Route(
+                method="GET",
+                path="/debug/sessions",
+                operation="getOpenSessions",
+                summary="Show the open sessions, without content.",
+                handle=self.sessions,
+                answers=(Content(JSON, OpenSessions),),
+                is_work=False,
+                needs_key=False,
+            ),
+        )
+
+    async def sessions(self, request: web.Request) -> web.Response:
+        """Show the open sessions.
+
+        Raises:
+            AuthError: The admin key is missing or wrong. An API key opens nothing here.
+        """
+        self._access.check_page(request.headers)
+        given = presented_key(request.headers)
+        if given is None:
+            raise AuthError("the admin key is required: send 'Authorization: Bearer <key>'")
+        if self._key is None or not hmac.compare_digest(as_bytes(given), self._key):
+            raise AuthError("this is not the admin key")
+        workers = self._admission.workers
+        page = OpenSessions(self._sessions.look(), workers.ready, workers.total)
+        return json_answer(page, headers={"Cache-Control": "no-store"})
+
+
+def _sender(path: Path) -> Callable[[web.Request], Awaitable[web.FileResponse]]:
+    async def send(_request: web.Request) -> web.FileResponse:
+        return web.FileResponse(path, headers=_HEADERS)
+
+    return send
