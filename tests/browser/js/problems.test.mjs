@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { realtimeUrl } from "../../../duologue/web_demo/sdk/wire/line.js";
-import { diagnose } from "../../../duologue/web_demo/sdk/wire/diagnosis.js";
+import { NOT_ALLOWED, diagnose } from "../../../duologue/web_demo/sdk/wire/diagnosis.js";
 import {
   closingProblem,
   environmentProblem,
@@ -111,4 +111,16 @@ test("the API stands beside the page's folder, wherever that is", () => {
   assert.equal(realtimeUrl(new URL("http://h:1/v1")).href, "http://h:1/v1/realtime");
   assert.equal(realtimeUrl(new URL("http://h:1/v1/")).href, "http://h:1/v1/realtime");
   assert.equal(realtimeUrl(new URL("https://h/voice/v1"), { model: "m 1" }).href, "https://h/voice/v1/realtime?model=m+1");
+});
+
+test("a server whose answers the browser hides does not allow the page", async () => {
+  const ask = async (_, { mode }) => {
+    if (mode !== "no-cors") throw new TypeError("Failed to fetch");
+    return { type: "opaque" };
+  };
+  const refusal = await diagnose(new URL("http://h/v1/realtime"), "", ask);
+  assert.equal(refusal.code, NOT_ALLOWED);
+  const problem = refusalProblem(refusal);
+  assert.equal(problem.kind, "page-refused");
+  assert.match(problem.steps[0], /allowed_origins/);
 });

@@ -11,6 +11,9 @@
  * @property {number} retryAfter_s 0 when the server did not say
  */
 
+/** The browser keeps its answers from this page: the server's word for it. */
+export const NOT_ALLOWED = "origin_not_allowed";
+
 /** What a WebSocket route answers to an ordinary request that it would have let in. */
 const LET_IN = [400, 405, 426];
 const TIMEOUT_MS = 4000;
@@ -25,6 +28,7 @@ export async function diagnose(url, apiKey, ask) {
   /** @type {Record<string, string>} */
   const headers = apiKey ? { Authorization: `Bearer ${apiKey}` } : {};
   const call = await answer(url, headers, ask);
+  if (call.status === 0 && (await isThere(url, ask))) return { ...call, status: 403, code: NOT_ALLOWED };
   const isRefused = call.status === 0 || (call.status >= 400 && !LET_IN.includes(call.status));
   if (isRefused) return call;
   const ready = await answer(new URL("../ready", url), {}, ask);
@@ -51,5 +55,19 @@ async function answer(url, headers, ask) {
     };
   } catch {
     return { status: 0, code: "", message: "", retryAfter_s: 0 };
+  }
+}
+
+/**
+ * @param {URL} url
+ * @param {typeof fetch} ask
+ * @returns {Promise<boolean>} something answers, though the browser does not show what
+ */
+async function isThere(url, ask) {
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    return (await ask(url, { mode: "no-cors", cache: "no-store", signal })).type === "opaque";
+  } catch {
+    return false;
   }
 }

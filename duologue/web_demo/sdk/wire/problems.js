@@ -3,6 +3,8 @@
  * Pure: causes in, words out. Knows no DOM.
  */
 
+import { NOT_ALLOWED } from "./diagnosis.js";
+
 /**
  * @typedef {"call" | "type" | "settings" | "resume"} Remedy
  * call: dial (again); type: go on without a microphone; settings: open them; resume: start sound
@@ -130,6 +132,16 @@ export function refusalProblem({ status, code, message, retryAfter_s }) {
       text: message || "It did not accept this call without one, or not with this one.",
       steps: ["Enter the API key in the settings, then connect again."],
       remedies: ["settings", "call"],
+    };
+  }
+  if (code === NOT_ALLOWED) {
+    const origin = globalThis.location?.origin ?? "this page's origin";
+    return {
+      kind: "page-refused",
+      title: "The server takes no calls from this page",
+      text: message || `It is not told to let ${origin} in.`,
+      steps: [`Add ${origin} to the server's setting gateway.allowed_origins, and start it again.`],
+      remedies: ["call"],
     };
   }
   if (status === 503 || status === 429) {
