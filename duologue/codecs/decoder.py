@@ -76,6 +76,7 @@ class InputDecoder:
         dropped = self._resampler.drop_half_sample()
         if self._floats is not None:
             dropped += self._floats.drop_rest()
+        self._wire_bytes -= dropped  # nobody will ever hear them, or count them
         self.dropped_bytes += dropped
         return dropped
 

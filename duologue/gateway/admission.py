@@ -49,6 +49,19 @@ class Admission:
         """How far loading is, or what is left."""
         return self._workers()
 
+    def check_loaded(self) -> None:
+        """Refuse what needs the models, but no room.
+
+        Raises:
+            CapacityError: The server is starting.
+        """
+        if not self._loaded:
+            raise CapacityError(
+                "the models are still loading",
+                code=ErrorCode.NOT_READY,
+                retry_after_s=RETRY_AFTER_S,
+            )
+
     def check_call(self) -> None:
         """Refuse a call that could not begin.
 
@@ -57,7 +70,7 @@ class Admission:
         Raises:
             CapacityError: The server is starting, full or going down.
         """
-        self._check_loaded()
+        self.check_loaded()
         self._sessions.check_room()
 
     def check_request(self) -> None:
@@ -66,7 +79,7 @@ class Admission:
         Raises:
             CapacityError: The server is starting or going down.
         """
-        self._check_loaded()
+        self.check_loaded()
         if not self._sessions.accepting:
             raise CapacityError(
                 "the server is shutting down",
@@ -84,14 +97,6 @@ class Admission:
         if not self._workers().every_stage:
             raise CapacityError(
                 "a model is being restarted",
-                code=ErrorCode.NOT_READY,
-                retry_after_s=RETRY_AFTER_S,
-            )
-
-    def _check_loaded(self) -> None:
-        if not self._loaded:
-            raise CapacityError(
-                "the models are still loading",
                 code=ErrorCode.NOT_READY,
                 retry_after_s=RETRY_AFTER_S,
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 import pybase64
@@ -22,6 +22,7 @@ from duologue.protocol.commands import Command, CreateItem, CreateResponse, Upda
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import (
+    STOCK_EVENTS,
     ErrorBody,
     ErrorEvent,
     Event,
@@ -29,7 +30,6 @@ from duologue.protocol.events import (
     ItemAdded,
     ItemDone,
     ItemRetrieved,
-    RealtimeEvent,
     SessionCreated,
     SessionUpdated,
 )
@@ -60,7 +60,7 @@ _NAMES: Mapping[type, bytes] = {
     TextDone: b"response.text.done",
     ItemAdded: b"conversation.item.created",
 }
-_WRITTEN = frozenset(get_args(RealtimeEvent)) - {ItemDone, IdleTimeoutTriggered}
+_WRITTEN = STOCK_EVENTS - {ItemDone, IdleTimeoutTriggered}
 
 _FLAT_PARAMS: Mapping[str, str] = {
     "session.audio.input.format": "session.input_audio_format",

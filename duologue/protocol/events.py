@@ -6,7 +6,7 @@ writes the number. This module must not know when an event is due.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -63,6 +63,16 @@ class SessionCreated(msgspec.Struct, frozen=True, kw_only=True, tag="session.cre
     delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
 
     session: AnySession
+
+
+class ResumableSessionCreated(SessionCreated, frozen=True, kw_only=True, tag="session.created"):
+    """The first event of a connection that may be replaced; only where the client asked for it."""
+
+    resume_token: str
+    """Opens the session to another connection."""
+
+    attachment_generation: int
+    """1, and one more with every connection of the session."""
 
 
 class SessionUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="session.updated"):
@@ -338,6 +348,9 @@ RealtimeEvent: TypeAlias = (
     | RateLimitsUpdated
 )
 """What every Realtime client knows, and the only events that a GA or a beta connection gets."""
+
+STOCK_EVENTS = frozenset((*get_args(RealtimeEvent), ResumableSessionCreated))
+"""The same, with a ``session.created`` that has two more fields where the client asked for them."""
 
 Event: TypeAlias = RealtimeEvent | DuplexEvent
 """What a session may say, in any dialect."""

@@ -28,7 +28,7 @@ from duologue.protocol.commands import (
 )
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode, over_limit, refused
-from duologue.protocol.events import Event, RealtimeEvent
+from duologue.protocol.events import STOCK_EVENTS, Event
 from duologue.protocol.flat_fields import FlatCommand
 from duologue.protocol.json_refusals import (
     event_type,
@@ -96,7 +96,6 @@ _EVENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
 )
 _EVENT_HEAD = msgspec.json.Decoder(_EventHead)
 _EVENT_TYPES = frozenset(member.__struct_config__.tag for member in get_args(Event))
-_REALTIME_EVENTS = frozenset(get_args(RealtimeEvent))
 _STRINGS = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
 
@@ -139,7 +138,7 @@ def encode_event(event: Event, seq: int) -> bytes | None:
         number = str(seq).encode()
         audio = _encode_base64(event.delta)
         return b"".join((b'{"event_id":"event_', number, b'",', head, audio, b'"}'))
-    if type(event) not in _REALTIME_EVENTS:
+    if type(event) not in STOCK_EVENTS:
         return None
     return b'{"event_id":"event_%d",%b' % (seq, _ENCODER.encode(event)[1:])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.duplex.json_codec import DUPLEX_JSON
 from duologue.protocol.duplex.wire_commands import AppendHints, placed_audio
 from duologue.protocol.errors import ErrorCode, over_limit, refused
-from duologue.protocol.events import Event, RealtimeEvent
+from duologue.protocol.events import STOCK_EVENTS, Event
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
 from duologue.protocol.msgpack_values import refuse_many_values
@@ -86,7 +86,7 @@ def _in_json(message: bytes) -> bytes:
 
 def encode_realtime(event: Event, seq: int) -> bytes | None:
     """Write one message to a client, with its number as ``event_id``; None: there is no such."""
-    if type(event) not in _REALTIME_EVENTS:
+    if type(event) not in STOCK_EVENTS:
         return None
     return _numbered(_ENCODER.encode(event), _EVENT_ID + _event_id(seq), 1)
 
@@ -104,7 +104,6 @@ def encode_duplex(event: Event, seq: int) -> bytes:
     return _numbered(_ENCODER.encode(event), head, pairs)
 
 
-_REALTIME_EVENTS = frozenset(get_args(RealtimeEvent))
 _EVENT_ID = _ENCODER.encode("event_id")
 _SERVER_EVENT_SEQ = _ENCODER.encode("server_event_seq")
 _RESPONSE_ID = _ENCODER.encode("response_id")

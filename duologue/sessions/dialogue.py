@@ -202,6 +202,8 @@ class Dialogue:
     def interrupt(self, now: float, reason: str = TURN_DETECTED) -> None:
         """The person has the floor: stop the answer, and what is still being played of others."""
         active = self._speaking.active
+        if self._extensions is not None and self._extensions.on_interrupted is not None:
+            self._extensions.on_interrupted()
         if active is not None:
             self.stop(active, "cancelled", reason, now, truncates=True)
         for item_id, heard in self._speaking.silence(now):

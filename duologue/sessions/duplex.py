@@ -6,6 +6,7 @@ This module must not know how a dialect writes them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from msgspec import UNSET
 
@@ -58,7 +59,16 @@ class PlainSide:
         """How long the client may be silent; ``None``: as long as it likes."""
         self.spoke_at = 0.0
         """When the client last said something other than audio."""
+        self.on_acknowledged: Callable[[int], None] | None = None
+        """Is told up to which event the client has them all."""
+
+        self.resumable = False
+        """The session may outlive its connection."""
         self._person = person
+
+    def next_sample(self) -> int:
+        """Return the first sample that the session does not have, on the client's own count."""
+        return 0
 
     def merge(
         self, config: SessionConfig, patch: SessionPatch, supported: Supported
@@ -150,6 +160,10 @@ class DuplexSide(PlainSide):
         self._position = InputPosition()
         self._configure(config)
 
+    def next_sample(self) -> int:
+        """As the positions of its appends say."""
+        return self._position.next_sample(self._audio.wire_samples)
+
     def merge(
         self, config: SessionConfig, patch: SessionPatch, supported: Supported
     ) -> SessionConfig:
@@ -179,7 +193,11 @@ class DuplexSide(PlainSide):
     ) -> AnySession:
         """As without the extensions, and what they add."""
         assert isinstance(realtime, SessionResource)
-        able = duplex_capabilities(self._capabilities, supported.turn_detection)
+        able = duplex_capabilities(
+            self._capabilities,
+            supported.turn_detection,
+            resumable=self.resumable,
+        )
         return duplex_to_wire(config, realtime, able, self._barge_in_ms)
 
     def idle_at(self) -> float:
@@ -230,14 +248,14 @@ class DuplexSide(PlainSide):
             case BargeIn():
                 self._barge_in(config, now)
             case Heartbeat():
-                position = self._position.next_sample(self._audio.wire_samples)
                 self._speaking.emit(
-                    HeartbeatAcknowledged(session_id=self._session_id, next_sample=position)
+                    HeartbeatAcknowledged(
+                        session_id=self._session_id, next_sample=self.next_sample()
+                    )
                 )
             case _:
                 raise refused(
-                    "sessions cannot be resumed here, and session.resume would have to be the "
-                    "first message on its connection",
+                    "session.resume must be the first message on its connection",
                     "type",
                     ErrorCode.RESUME_UNSUPPORTED,
                 )
@@ -271,6 +289,8 @@ class DuplexSide(PlainSide):
                 "server_event_seq",
                 ErrorCode.INVALID_EVENT_ACK,
             )
+        if self.on_acknowledged is not None:
+            self.on_acknowledged(ack.server_event_seq)
 
     def _barge_in(self, config: SessionConfig, now: float) -> None:
         if self._speaking.active is None and self._speaking.playback.lead_s(now) == 0:
@@ -362,7 +382,7 @@ def side_of(
 
 
 def duplex_capabilities(
-    capabilities: Capabilities, detectors: frozenset[str]
+    capabilities: Capabilities, detectors: frozenset[str], *, resumable: bool
 ) -> DuplexCapabilities:
     """Return what a duplex client may count on, from what the model and the server can do."""
     own = capabilities.decides_turns
@@ -375,7 +395,7 @@ def duplex_capabilities(
         supports_playback_ack=True,
         supports_audio_truncate=True,
         supports_input_sample_positions=True,
-        supports_session_resume=False,
+        supports_session_resume=resumable,
         supports_voice_cloning=False,
         turn_detection_types=types,
         overlap_policies=("listen_only", "barge_in_on_speech") if types else ("listen_only",),

@@ -66,6 +66,13 @@ class ReportFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class LetGo:
+    """Give up the connection, for the error code ``reason``; the session waits for another."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndSession:
     """The session is over; ``reason`` is an error code or ``closed``."""
 
@@ -80,5 +87,6 @@ Effect = (
     | GrantCredit
     | RefenceRequest
     | ReportFailure
+    | LetGo
     | EndSession
 )

@@ -5,6 +5,7 @@ Only words: nothing here changes what the session does. This module must not kno
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from duologue.duplex_plugins.contract import TurnKind
@@ -16,9 +17,11 @@ from duologue.protocol.duplex.events import (
     ResponseListen,
     SessionClosed,
     SessionExpired,
+    SessionExpiring,
     TurnEvent,
     TurnState,
 )
+from duologue.protocol.errors import ErrorCode
 from duologue.sessions.speaking import Speaking
 
 CLOSED = "closed"
@@ -42,6 +45,9 @@ class Extensions:
     def __init__(self, session_id: str, speaking: Speaking) -> None:
         self.epoch = 0
         """How many times an answer was cut off."""
+        self.on_interrupted: Callable[[], None] | None = None
+        """Is told that the person has the floor: nothing that was sent is to be heard."""
+
         self.close_reason = ""
         """The client's own, once it has closed the session."""
         self._session_id = session_id
@@ -90,6 +96,12 @@ class Extensions:
             )
         )
 
+    def expires_in(self, seconds: float) -> None:
+        """Say that the session will be as old as it may be."""
+        self._speaking.emit(
+            SessionExpiring(session_id=self._session_id, seconds_left=round(seconds))
+        )
+
     def farewell(self, reason: str) -> None:
         """Say that the session is over; after everything else, and whatever waits."""
         if reason == CLOSED:
@@ -98,7 +110,11 @@ class Extensions:
             )
             self._speaking.buffer.put(closed, always=True)
         else:
-            expired = SessionExpired(session_id=self._session_id, reason=reason)
+            expired = SessionExpired(
+                session_id=self._session_id,
+                reason=reason,
+                rollover="new_session" if reason == ErrorCode.SESSION_EXPIRED else None,
+            )
             self._speaking.buffer.put(expired, always=True)
 
     def _turn_state(self, kind: TurnKind, now: float) -> TurnState:

@@ -59,6 +59,10 @@ class History:
     def __contains__(self, item_id: str) -> bool:
         return item_id in self._by_id
 
+    def items(self) -> list[Item]:
+        """Return all items, in order."""
+        return [entry.item for entry in self._entries]
+
     @property
     def last_id(self) -> str | None:
         """The id of the last item; ``None`` where there is none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 
 from duologue.protocol.events import Event
@@ -47,6 +47,7 @@ class Journal:
         "_sound",
         "_to_replay",
         "acknowledged",
+        "broken_off",
         "held_bytes",
     )
 
@@ -64,6 +65,9 @@ class Journal:
         self._lost_sound = 0
         self._lost_event = 0
         """The newest of each that was dropped before it was acknowledged; 0: none."""
+
+        self.broken_off = False
+        """Something that was to be sent again was dropped for want of room meanwhile."""
 
         self._to_replay = 0
         """How many of the entries, the newest ones, are still to be sent again."""
@@ -101,6 +105,11 @@ class Journal:
         if self._sound:
             self._drop_sound(lambda sound: sound.item_id == item_id)
 
+    def withdraw_all(self, beside: Collection[str]) -> None:
+        """The same for everything, apart from the responses ``beside`` the conversation."""
+        if self._sound:
+            self._drop_sound(lambda sound: sound.response_id not in beside)
+
     def fit(self) -> None:
         """Drop what does not fit: sound first, oldest first, then whatever is oldest.
 
@@ -111,6 +120,7 @@ class Journal:
         if excess <= 0:
             return
         excess += self._max_bytes // SPARE_SHARE
+        waited = self._to_replay
         if self._sound:
             excess -= self._drop_oldest_sound(excess)
         while excess > 0 and self._entries:
@@ -118,6 +128,7 @@ class Journal:
             self._lost_event = oldest.seq
             excess -= self._release(oldest)
         self._to_replay = min(self._to_replay, len(self._entries))
+        self.broken_off = self.broken_off or self._to_replay < waited
 
     def after(self, seq: int) -> Gap:
         """Tell what is missing of what follows an event."""
@@ -129,6 +140,7 @@ class Journal:
 
     def rewind(self, seq: int) -> None:
         """Let what follows an event be sent again."""
+        self.broken_off = False
         self._to_replay = sum(1 for entry in self._entries if entry.seq > seq)
 
     @property

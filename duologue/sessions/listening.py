@@ -100,6 +100,7 @@ class Listening:
         "audio",
         "floor",
         "items",
+        "stalled_input_s",
         "turn",
     )
 
@@ -119,6 +120,9 @@ class Listening:
         self.floor = UserFloor(FloorPolicy(), rate_hz)
         self.turn: PersonTurn | None = None
         self._settings = settings
+        self.stalled_input_s = settings.stalled_input_s
+        """A client that sends nothing for so long in mid-speech has ended its turn."""
+
         self._streams = streams
         self._new_id = new_id
         self._rate_hz = rate_hz
@@ -151,6 +155,14 @@ class Listening:
     def speech_ms(self) -> int:
         """Speech in the current turn so far, without pauses."""
         return samples_to_ms(self.floor.voiced_samples, self._rate_hz)
+
+    def audio_ms(self) -> int:
+        """Return how many milliseconds of the person's audio have come in."""
+        return samples_to_ms(self.audio.next_sample, self.audio.rate_hz)
+
+    def onset_ms(self) -> int:
+        """Return where in the person's audio the newest speech began, without its padding."""
+        return samples_to_ms(self.floor.onset_sample, self.audio.rate_hz)
 
     def configure(self, config: SessionConfig) -> None:
         """Use another configuration from the next frame on."""

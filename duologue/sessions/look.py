@@ -67,7 +67,7 @@ def look_at(session: Session, now: float) -> SessionLook:
         waiting_ms=speaking.buffer.speech_ms,
         waiting_bytes=speaking.buffer.held_bytes,
         unplayed_ms=round(speaking.playback.lead_s(now) * 1000),
-        heard_ms=machine.audio_ms(),
+        heard_ms=machine.listening.audio_ms(),
         stale_dropped=machine.streams.stale_dropped,
     )
 

@@ -7,9 +7,9 @@ and must not know wire formats, samples or models.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from duologue.core.audio import samples_to_ms
 from duologue.core.errors import ClientError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
@@ -51,14 +51,16 @@ from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
 from duologue.sessions.duplex import FREQUENT, side_of
 from duologue.sessions.echo import EchoJudge
-from duologue.sessions.effects import Effect, EndSession
+from duologue.sessions.effects import Effect, EndSession, LetGo
 from duologue.sessions.extensions import CLOSED, Extensions
 from duologue.sessions.history import History
 from duologue.sessions.inputs import Rejected, SessionInput
+from duologue.sessions.lifetime import Lifetime
 from duologue.sessions.listening import Listening
 from duologue.sessions.person import Person
 from duologue.sessions.plugin_config import plugin_config, supported_by
 from duologue.sessions.plugin_host import PluginHost
+from duologue.sessions.resume_wire import too_old
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.speaking import Speaking, output_limits, pace_of
 from duologue.sessions.streams import Owner, Stream, Streams
@@ -100,9 +102,7 @@ class SessionMachine:
         self.ended: str | None = None
         self._settings = settings
         self._edge_plays = edge_plays
-        self._expires_at = now + settings.max_duration_s
         self._expires_wall = int(wall_time + settings.max_duration_s)
-        self._waiting_since: float | None = None
         self._end_announced = False
         self._delivered = 0
         self.timing_changed = True
@@ -142,7 +142,7 @@ class SessionMachine:
             transcribe_always=capabilities.reads_transcripts,
         )
         extensions = Extensions(session_id, self.speaking) if config.duplex is not None else None
-        self._extensions = extensions
+        self.extensions = extensions
         host = PluginHost(plugin, plugin_config(config, capabilities), self.streams)
         self._dialogue = Dialogue(
             host,
@@ -171,7 +171,7 @@ class SessionMachine:
             settings.listening.soft_pause_ms,
             extensions,
         )
-        self._side = side_of(
+        self.side = side_of(
             self.id,
             model,
             config,
@@ -184,18 +184,18 @@ class SessionMachine:
             self._person,
             self.listening.audio,
         )
-        self._tick_s = None if capabilities.tick_ms is None else capabilities.tick_ms / 1000
-        self._ticks = 0
-        self._opened_at = self._person.heard_at = now
+        tick_s = None if capabilities.tick_ms is None else capabilities.tick_ms / 1000
+        self.lifetime = Lifetime(settings, now, tick_s, warns=extensions is not None)
+        self._person.heard_at = now
 
     # Life: open, apply, on_timer, pull, close
 
     def open(self, now: float) -> Sequence[Effect]:
         """Greet the client; nothing may be applied before."""
-        self.speaking.emit(SessionCreated(session=self._resource()))
-        if self._extensions is not None:
+        self.speaking.emit(SessionCreated(session=self.resource()))
+        if self.extensions is not None:
             # Such a session is opened by an update.
-            self.speaking.emit(SessionUpdated(session=self._resource()))
+            self.speaking.emit(SessionUpdated(session=self.resource()))
         self._dialogue.tell(ConfigChanged(plugin_config(self.config, self._capabilities)), now)
         return self._settle(now)
 
@@ -213,8 +213,8 @@ class SessionMachine:
             except ClientError as exc:
                 self.speaking.emit(error_event(exc, item.event_id))
             return self._settle(now)
-        if self._extensions is not None and isinstance(item, FREQUENT):
-            self._side.take_in(item, self.config.input_format, self._delivered, now)
+        if self.extensions is not None and isinstance(item, FREQUENT):
+            self.side.take_in(item, self.config.input_format, self._delivered, now)
             return self._settle(now)
         self.timing_changed = True
         if isinstance(item, Output | Ended):
@@ -234,31 +234,31 @@ class SessionMachine:
         """Return a long append as it is to be taken in, slice by slice, or why it is refused."""
         try:
             if isinstance(append, AppendPlacedAudio):
-                return self._side.settle_place(append, self.config.input_format)
+                return self.side.settle_place(append, self.config.input_format)
             self.listening.audio.check_room(append.audio)
+            return append
         except ClientError as exc:
             return Rejected(error_body(exc, append.event_id))
-        return append
 
     def on_timer(self, now: float) -> Sequence[Effect]:
         """Let time pass; early calls do nothing."""
         if self.ended is not None:
             return ()
         self.timing_changed = True
-        settings = self._settings
-        if now >= self._expires_at:
+        settings, lifetime = self._settings, self.lifetime
+        if now >= lifetime.expires_at and self._is_too_old(now):
             return self.close(ErrorCode.SESSION_EXPIRED, now)
         self.speaking.let_pass(now)
-        if self._waiting_since is not None and now >= self._stalls_at(self._waiting_since):
+        if lifetime.stalled(now):
+            if self.side.resumable:
+                return (LetGo(ErrorCode.CLIENT_TOO_SLOW),)
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
-        if now >= self._side.idle_at():
+        if not self._person.away and now >= self.side.idle_at():
             return self.close(ErrorCode.IDLE_TIMEOUT, now)
-        while self._tick_s is not None and now >= self._next_tick(self._tick_s):
-            self._ticks += 1
-            self._dialogue.tell(Tick(self._ticks), now)
-        if self.listening.turn is not None and now >= self._input_stalls_at():
-            self._person.end_turn(now)
-            self._person.heard_at = now
+        if self.extensions is not None and lifetime.warning_due(now):
+            self.extensions.expires_in(lifetime.expires_at - now)
+        while lifetime.beat(now):
+            self._dialogue.tell(Tick(lifetime.ticks), now)
         self._person.let_pass(settings.response_timeout_s, now)
         self._dialogue.fail_silent(settings.response_timeout_s, now)
         return self._settle(now)
@@ -270,33 +270,18 @@ class SessionMachine:
         a frame that comes in moves deadlines only away.
         """
         self.timing_changed = False
-        deadline = self._expires_at
+        deadline = self.lifetime.next_deadline()
         if (paced := self.speaking.paced_until) is not None and paced < deadline:
             deadline = paced
-        if self._tick_s is not None:
-            deadline = min(deadline, self._next_tick(self._tick_s))
-        if self._waiting_since is not None:
-            deadline = min(deadline, self._stalls_at(self._waiting_since))
         for due in (self._dialogue.due_at(), self._person.due_at()):
             if due is not None and due < deadline:
                 deadline = due
         for since in (self._dialogue.silent_since(), self._person.untranscribed_since()):
             if since is not None:
                 deadline = min(deadline, since + self._settings.response_timeout_s)
-        if self.listening.turn is not None:
-            deadline = min(deadline, self._input_stalls_at())
-        if self._side.idle_timeout_s is not None:
-            deadline = min(deadline, self._side.idle_at())
+        if self.side.idle_timeout_s is not None and not self._person.away:
+            deadline = min(deadline, self.side.idle_at())
         return deadline
-
-    def audio_ms(self) -> int:
-        """Return how many milliseconds of the person's audio have come in."""
-        audio = self.listening.audio
-        return samples_to_ms(audio.next_sample, audio.rate_hz)
-
-    def onset_ms(self) -> int:
-        """Return where in the person's audio the newest speech began, without its padding."""
-        return samples_to_ms(self.listening.floor.onset_sample, self.listening.audio.rate_hz)
 
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
         """Return what may be sent to the client now, and the effects of sending it."""
@@ -305,15 +290,32 @@ class SessionMachine:
             speaking.let_pass(now)
         events = speaking.pull(now, max_bytes)
         if events:
-            self._waiting_since = None
+            self.lifetime.waiting_since = None
             self._delivered += len(events)
             # What was sent may have been the last that a response had to say for now.
             self.timing_changed = self.timing_changed or self._watches_silence
         return events, self._settle(now)
 
+    def detach(self, now: float) -> None:
+        """The connection is lost, and the session waits for another: nothing is held against it."""
+        self.lifetime.detach(now)
+        self._person.away = self.timing_changed = True
+
+    def reattach(self, now: float, pieces: Sequence[tuple[str, float]] = ()) -> None:
+        """Another connection has come; ``pieces`` of sound, in seconds, are sent again."""
+        if pieces:
+            self.speaking.playback.on_sent_again(pieces, now)
+        self.lifetime.attach(now)
+        self._person.be_back(now)
+        self.side.spoke_at, self.timing_changed = now, True
+
     def played(self, item_id: str, played_ms: int) -> None:
         """Note how much of an item's speech the edge has played; it replaces the estimate."""
         self.speaking.playback.on_acknowledged(item_id, played_ms)
+
+    def outlive(self) -> None:
+        """Let the session outlive its connection; before it is opened."""
+        self.side.resumable = True
 
     def close(self, reason: str, now: float) -> Sequence[Effect]:
         """End the session and its responses. The events that wait may still be pulled."""
@@ -335,16 +337,16 @@ class SessionMachine:
     # Commands
 
     def _command(self, command: Command, now: float) -> None:
-        self._side.spoke_at = now
+        self.side.spoke_at = now
         match command:
             case UpdateSession(session=patch):
-                self.config = self._side.merge(self.config, patch, self._supported)
+                self.config = self.side.merge(self.config, patch, self._supported)
                 self._person.configure(self.config, now)
                 self._dialogue.own_config = response_config(self.config)
                 self._dialogue.release(wanted=self.config.answers_turns)
                 if self.config.kind == "transcription" and not self._dialogue.muted:
                     self._dialogue.mute(now)
-                self.speaking.emit(SessionUpdated(session=self._resource()))
+                self.speaking.emit(SessionUpdated(session=self.resource()))
                 news = ConfigChanged(plugin_config(self.config, self._capabilities))
                 self._dialogue.tell(news, now)
             case CommitAudio():
@@ -361,15 +363,17 @@ class SessionMachine:
             case DeleteItem():
                 self.speaking.emit(self._conversation.delete(command))
             case CreateResponse(response=params):
+                if self.lifetime.leaving:
+                    raise too_old()
                 config = response_config(self.config, params, self._supported)
                 self._dialogue.request(config, now)
             case CancelResponse(response_id=response_id):
                 self._dialogue.cancel(response_id, now)
-            case CloseSession(reason=reason) if self._extensions is not None:
-                self._extensions.close_reason = reason
+            case CloseSession(reason=reason) if self.extensions is not None:
+                self.extensions.close_reason = reason
                 self._stop_all(CLOSED, now)
-            case ClearOutputAudio() if self._extensions is not None:
-                self._side.clear_output(now)
+            case ClearOutputAudio() if self.extensions is not None:
+                self.side.clear_output(now)
             case ClearOutputAudio() if self._edge_plays:
                 self._dialogue.interrupt(now, CLIENT_CANCELLED)
             case ClearOutputAudio():
@@ -379,7 +383,7 @@ class SessionMachine:
                     code=ErrorCode.UNSUPPORTED,
                 )
             case _:
-                self._side.command(command, self.config, now)
+                self.side.command(command, self.config, now)
 
     # What comes out of the engine
 
@@ -415,8 +419,8 @@ class SessionMachine:
             self._dialogue.settle(now)
         if self.speaking.overflowed and self.ended is None:
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
-        if self._waiting_since is None and self.speaking.has_output():
-            self._waiting_since = now
+        if self.lifetime.waiting_since is None and self.speaking.has_output():
+            self.lifetime.waiting_since = now
         if self.speaking.begun != self._responses_timed:
             self._responses_timed = self.speaking.begun
             self.timing_changed = True
@@ -430,21 +434,17 @@ class SessionMachine:
         if self._end_announced:
             return effects
         self._end_announced = True
-        if self._extensions is not None:
-            self._extensions.farewell(self.ended)
+        if self.extensions is not None:
+            self.extensions.farewell(self.ended)
         return (*effects, EndSession(self.ended))
 
-    # One expression for each deadline, since a sum and a difference are rounded differently.
+    def _is_too_old(self, now: float) -> bool:
+        self._dialogue.held_until = math.inf  # no answer begins unasked
+        still_heard = self.speaking.playback.lead_s(now) > 0
+        answering = still_heard or self.speaking.active is not None
+        return self.lifetime.over(now, answering=answering)
 
-    def _stalls_at(self, waiting_since: float) -> float:
-        return waiting_since + self._settings.stall_limit_s
-
-    def _input_stalls_at(self) -> float:
-        return self._person.heard_at + self._settings.listening.stalled_input_s
-
-    def _next_tick(self, tick_s: float) -> float:
-        return self._opened_at + (self._ticks + 1) * tick_s
-
-    def _resource(self) -> AnySession:
+    def resource(self) -> AnySession:
+        """Return the session as the client is shown it."""
         realtime = to_wire(self.config, self.id, self.model, self._expires_wall)
-        return self._side.shown(realtime, self.config, self._supported)
+        return self.side.shown(realtime, self.config, self._supported)

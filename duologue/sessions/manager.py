@@ -12,7 +12,7 @@ from functools import partial
 from msgspec import UNSET
 
 from duologue.core.clock import Clock
-from duologue.core.errors import CapacityError, ProtocolError
+from duologue.core.errors import AuthError, CapacityError, ClientError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.contract import Capabilities, DuplexPlugin
@@ -34,14 +34,18 @@ from duologue.protocol.session_config import (
 )
 from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.lease import TokenMaker, new_token
 from duologue.sessions.look import SessionLook, look_at, unplayed_s
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import Observation, SessionObserver
 from duologue.sessions.owners import ANYBODY, Owner, Owners
+from duologue.sessions.past import PastSessions
 from duologue.sessions.plugin_config import supported_by
+from duologue.sessions.resumption import ResumeTerms, Resumption
 from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.sessions.taped import TapedMachine
+from duologue.sessions.ticket import Ticket
 from duologue.sessions.via import SOCKET, Via
 from duologue.telemetry import Kinds, get_logger
 
@@ -70,6 +74,7 @@ class SessionManager:
         wheel: TimerWheel,
         new_id: IdMaker,
         observation: Observation,
+        new_token: TokenMaker = new_token,
     ) -> None:
         self.accepting = True
         self._engine = engine
@@ -78,12 +83,14 @@ class SessionManager:
         self._clock = clock
         self._wheel = wheel
         self._new_id = new_id
+        self._new_token = new_token
         self._observation = observation
         self._log = get_logger("sessions")
         self._sessions: dict[str, Session] = {}
         self._owners = Owners(observation.metrics)
         self._empty = asyncio.Event()
         self._places_kept = 0
+        self._past = PastSessions()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -101,6 +108,11 @@ class SessionManager:
         """Return what all open sessions look like, the oldest first."""
         now = self._clock.now()
         return [look_at(session, now) for session in self._sessions.values()]
+
+    @property
+    def detached(self) -> int:
+        """How many sessions have lost their connection and wait for another."""
+        return int(self._observation.metrics.sessions_detached.value)
 
     def check_room(self) -> None:
         """Refuse before the upgrade what ``open`` would refuse after it.
@@ -144,6 +156,7 @@ class SessionManager:
         *,
         edge_plays: bool = False,
         via: Via = SOCKET,
+        resumable: bool = False,
     ) -> Session:
         """Open a session.
 
@@ -156,6 +169,7 @@ class SessionManager:
             owner: Whose session it is.
             edge_plays: The edge paces the sound, and reports what was played.
             via: How its client came in.
+            resumable: It may outlive its connection, and ``session.created`` has the token.
 
         Raises:
             CapacityError: There is no room, see ``check_room``.
@@ -190,11 +204,18 @@ class SessionManager:
             session_id,
             name,
             self._observation,
-            machine.audio_ms,
-            machine.onset_ms,
+            machine.listening.audio_ms,
+            machine.listening.onset_ms,
             partial(unplayed_s, machine.speaking),
             machine.listening.audio.rate_hz,
         )
+        resumption = None
+        if resumable and settings.disconnect_grace_s:
+            terms = ResumeTerms(
+                settings.disconnect_grace_s, settings.output_buffer_bytes, self._new_token
+            )
+            acknowledges = config.duplex is not None
+            resumption = Resumption(machine, terms, acknowledges=acknowledges)
         session = Session(
             machine,
             self._engine,
@@ -204,6 +225,7 @@ class SessionManager:
             settings.mailbox_size,
             self._closed,
             owner,
+            resumption,
         )
         self._owners.add(owner)
         self._sessions[session_id] = session
@@ -211,6 +233,40 @@ class SessionManager:
         self._observation.metrics.calls_active[via.transport, via.dialect].inc()
         session.start()
         return session
+
+    def claim(
+        self, session_id: str, token: str, owner: Owner, received: int | None = None
+    ) -> Ticket:
+        """Check whether a connection may go on with a session. Changes nothing.
+
+        Who does not have the token learns nothing, not even whether there is such a session.
+
+        Args:
+            owner: Who asks; only who opened a session may go on with it.
+            received: As in ``Session.claim``.
+
+        Raises:
+            ClientError: It may not.
+        """
+        try:
+            session = self._sessions.get(session_id)
+            if session is None:
+                raise self._past.refusal(session_id, token)
+            claim = session.claim(token, received)
+            if session.owner.name != owner.name:
+                raise AuthError(
+                    "the session was opened with another API key",
+                    code=ErrorCode.KEY_NOT_ALLOWED,
+                    param="session_id",
+                )
+        except ClientError as exc:
+            self._count_resume(exc.code)
+            raise
+        return Ticket(session, claim, received, self._count_resume)
+
+    def _count_resume(self, outcome: str) -> None:
+        self._observation.metrics.resumes[outcome].inc()
+        self._log.info("session_resume", outcome=outcome)
 
     def preview(self, model: str | None, patch: SessionPatch) -> AnySession:
         """Return what a session opened with ``patch`` would be like, without opening it.
@@ -238,8 +294,10 @@ class SessionManager:
             except TimeoutError:
                 self._log.info("drain_timed_out", sessions=len(self._sessions))
 
-    def _closed(self, session: Session, _reason: str) -> None:
+    def _closed(self, session: Session, reason: str) -> None:
         del self._sessions[session.id]
+        if (lease := session.lease) is not None:
+            self._past.add(session.id, lease, expired=reason == ErrorCode.RESUME_EXPIRED)
         self._owners.remove(session.owner)
         via = session.via
         self._observation.metrics.calls_active[via.transport, via.dialect].inc(-1)

@@ -72,6 +72,7 @@ class SessionObserver:
         "_heard_bytes",
         "_heard_hz",
         "_heard_noted_at",
+        "_journal_bytes",
         "_late_noted_at",
         "_log",
         "_metrics",
@@ -119,6 +120,7 @@ class SessionObserver:
         self._heard_bytes = self._said_bytes = 0
         self._heard_noted_at = self._said_noted_at = float("-inf")
         self._late_noted_at = float("-inf")
+        self._journal_bytes = 0
         self._speech_began_at: float | None = None
         self._speech_ended_at: float | None = None
         self._audio_sent_at = 0.0
@@ -203,6 +205,17 @@ class SessionObserver:
             entries = self._recorder.entries()
             reason = type(exc).__name__
             self._observation.keep(Flight(self._session_id, reason, wall_time, entries))
+
+    def detached(self, change: int) -> None:
+        """The session has lost its connection (1), or waits for another no longer (-1)."""
+        self._metrics.sessions_detached.inc(change)
+        if change > 0:
+            self._log.info("session_detached")
+
+    def journal_holds(self, size: int) -> None:
+        """So many bytes are kept for the next connection."""
+        self._metrics.journal_bytes.inc(size - self._journal_bytes)
+        self._journal_bytes = size
 
     def closed(self, reason: str, stale_dropped: int) -> None:
         """The session is over."""

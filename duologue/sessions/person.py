@@ -78,6 +78,7 @@ class Person:
         "_transcripts",
         "_turns",
         "_untranscribed",
+        "away",
         "heard_at",
     )
 
@@ -95,6 +96,10 @@ class Person:
     ) -> None:
         self.heard_at = 0.0
         """When audio last came in."""
+
+        self.away = False
+        """Nobody can speak: the connection is lost."""
+
         self._config = config
         self._capabilities = capabilities
         self._listening = listening
@@ -181,6 +186,14 @@ class Person:
         self._speaking.emit(AudioCleared())
         self._tell_if_abandoned(turn, now)
 
+    def be_back(self, now: float) -> None:
+        """Another connection has come: count silences from now on."""
+        self.away = False
+        self.heard_at = now
+        self._listening.audio.end_utterance()  # half a sample, whose whole is sent again
+        if self._dialogue.answered_at is not None:
+            self._dialogue.answered_at = now
+
     def end_turn(self, now: float) -> None:
         """End the turn that is going on: the client has stopped sending."""
         self._act(self._weigh(self._listening.floor.force_end(), now), now)
@@ -191,6 +204,10 @@ class Person:
         Args:
             timeout_s: How long a committed turn waits for its transcript.
         """
+        stalls_at = self._stalls_at()
+        if stalls_at is not None and now >= stalls_at:
+            self.end_turn(now)
+            self.heard_at = now
         if self._listening.items.due_at is not None:
             self._listening.items.work_off(now)
         if (idle_at := self.idle_at()) is not None and now >= idle_at:
@@ -199,10 +216,17 @@ class Person:
 
     def due_at(self) -> float | None:
         """When ``let_pass`` has something to do, apart from time-outs; ``None``: not yet known."""
-        idle_at, items_at = self.idle_at(), self._listening.items.due_at
-        if idle_at is None or items_at is None:
-            return items_at if idle_at is None else idle_at
-        return min(idle_at, items_at)
+        due = None
+        for at in (self._stalls_at(), self.idle_at(), self._listening.items.due_at):
+            if at is not None and (due is None or at < due):
+                due = at
+        return due
+
+    def _stalls_at(self) -> float | None:
+        """When a client that stops sending in mid-speech has ended its turn."""
+        if self._listening.turn is None or self.away:
+            return None
+        return self.heard_at + self._listening.stalled_input_s
 
     def idle_at(self) -> float | None:
         """When the person will have been silent for too long after an answer; ``None``: never."""
@@ -210,6 +234,8 @@ class Person:
         if not isinstance(detection, ServerVad) or detection.idle_timeout_ms is None:
             return None
         if answered_at is None or self._speaking.active or not self._listening.detecting:
+            return None
+        if self.away:
             return None
         if self._listening.turn is not None:
             return None

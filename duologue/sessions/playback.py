@@ -8,6 +8,7 @@ not know responses or text.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from duologue.core.audio import ms_to_samples
@@ -39,12 +40,17 @@ class PlaybackLedger:
         "_busy_until",
         "_items",
         "_rate_hz",
+        "on_silenced",
         "only_acknowledged",
     )
 
     def __init__(self, rate_hz: int) -> None:
         self.only_acknowledged = False
         """Nothing counts as heard before the client says so."""
+
+        self.on_silenced: Callable[[str], None] | None = None
+        """Is told of each item of which nothing more is to be heard."""
+
         self._rate_hz = rate_hz
         self._items: OrderedDict[str, _Item] = OrderedDict()
         self._busy_until = float("-inf")
@@ -95,6 +101,23 @@ class PlaybackLedger:
         item.server_cut = None
         return item.acknowledged if item.client_cut is None else item.client_cut
 
+    def on_sent_again(self, pieces: Sequence[tuple[str, float]], now: float) -> None:
+        """Book audio that got lost on its way, and is sent a second time.
+
+        Args:
+            pieces: Items and seconds, in order: the end of all that was sent.
+        """
+        # They were never heard, so what was heard before them is further than was thought.
+        self._busy_until -= sum(seconds for _, seconds in pieces)
+        for item_id, seconds in pieces:
+            self._busy_until = max(self._busy_until, now) + seconds
+            if (item := self._items.get(item_id)) is not None and not item.silenced:
+                item.played_by = self._busy_until
+
+    def positions(self, now: float) -> list[tuple[str, int, int]]:
+        """Return items that were spoken lately, with the samples sent and heard of each."""
+        return [(key, item.sent, self.heard_samples(key, now)) for key, item in self._items.items()]
+
     def sent_samples(self, item_id: str) -> int:
         """How much of an item was handed to the transport."""
         item = self._items.get(item_id)
@@ -106,7 +129,7 @@ class PlaybackLedger:
         if item is None:
             return 0
         item.server_cut = self._estimate(item, now)
-        self._silence(item, now)
+        self._silence(item_id, item, now)
         return self.heard_samples(item_id, now)
 
     def playing(self, now: float) -> list[str]:
@@ -124,7 +147,7 @@ class PlaybackLedger:
             return None
         cut = min(ms_to_samples(audio_end_ms, self._rate_hz), item.sent)
         item.client_cut = cut if item.client_cut is None else min(cut, item.client_cut)
-        self._silence(item, now)
+        self._silence(item_id, item, now)
         return item.client_cut
 
     def heard_samples(self, item_id: str, now: float) -> int:
@@ -138,8 +161,10 @@ class PlaybackLedger:
             return item.server_cut
         return self._estimate(item, now)
 
-    def _silence(self, item: _Item, now: float) -> None:
+    def _silence(self, item_id: str, item: _Item, now: float) -> None:
         """Nothing more of an item is heard; other items go on."""
+        if self.on_silenced is not None:
+            self.on_silenced(item_id)
         item.silenced = True
         item.played_by = min(item.played_by, now)
         self._busy_until = max(other.played_by for other in self._items.values())

@@ -7,6 +7,7 @@ know sockets, nor what a session does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -16,7 +17,10 @@ from duologue.protocol.events import ErrorBody, Event
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
-    """An event with its number in the session: strictly increasing, without gaps."""
+    """An event with its number in the session: strictly increasing, without gaps.
+
+    0: it has no number, since it is about the connection alone.
+    """
 
     seq: int
     event: Event
@@ -44,6 +48,14 @@ class Attachment(Protocol):
         """The session is over, for the error code ``reason`` or ``closed``; pull what is left."""
         ...
 
+    def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
+        """The session goes on without this connection: write this, nothing else, and close.
+
+        What comes from the client is no longer for the session. Only connections of resumable
+        sessions hear this.
+        """
+        ...
+
 
 class SessionPort(Protocol):
     """One session.
@@ -59,7 +71,10 @@ class SessionPort(Protocol):
         ...
 
     def detach(self, attachment: Attachment) -> None:
-        """The connection is gone. Does nothing if another one has taken over meanwhile."""
+        """The connection is gone, and with it the session, unless that is resumable.
+
+        Does nothing if another connection has taken over meanwhile.
+        """
         ...
 
     def offer(self, command: Command) -> None:

@@ -124,6 +124,15 @@ def _do(machine: SessionMachine, step: Step, *, content: bool) -> tuple[Any, str
             case "played":
                 machine.played(*given)
                 result = None
+            case "outlive":
+                machine.outlive()
+                result = None
+            case "detach":
+                machine.detach(step.now)
+                result = None
+            case "reattach":
+                machine.reattach(step.now, given[0])
+                result = None
             case "close":
                 result = machine.close(given[0], step.now)
             case "crash":

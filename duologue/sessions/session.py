@@ -28,15 +28,18 @@ from duologue.sessions.effects import (
     EndSession,
     FinishInput,
     GrantCredit,
+    LetGo,
     RefenceRequest,
     ReportFailure,
     SubmitRequest,
 )
 from duologue.sessions.inputs import Rejected, SessionInput
+from duologue.sessions.lease import Claim, Lease, LeaseState, refuse_unknown
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import SessionObserver
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import Attachment, Batch, Delivery
+from duologue.sessions.resumption import UNNUMBERED, Resumption
 from duologue.sessions.via import SOCKET
 
 CLIENT_GONE = "client_gone"
@@ -60,11 +63,14 @@ class Session:
         "_busy",
         "_closed",
         "_engine",
+        "_has_output",
         "_held_back",
+        "_journal",
         "_mailbox",
         "_now",
         "_observer",
         "_on_closed",
+        "_resumption",
         "_seq",
         "_settling",
         "_timer_at",
@@ -87,6 +93,7 @@ class Session:
         mailbox_size: int,
         on_closed: Callable[[Session, str], None],
         owner: Owner = ANYBODY,
+        resumption: Resumption | None = None,
     ) -> None:
         self.id = machine.id
         self.owner = owner
@@ -113,6 +120,9 @@ class Session:
         self.via = SOCKET
         self.opened_at = self._now()
         self._timer_at = math.inf
+        self._resumption = resumption
+        self._journal = None if resumption is None else resumption.journal
+        self._has_output = machine.has_output if resumption is None else resumption.has_output
         self._seq = 0
 
     @property
@@ -123,6 +133,11 @@ class Session:
     def start(self) -> None:
         """Greet the client."""
         self._enter_with(self.machine.open)
+
+    @property
+    def lease(self) -> Lease | None:
+        """Who drives the session; ``None`` where it ends with its connection."""
+        return None if self._resumption is None else self._resumption.lease
 
     # SessionPort
 
@@ -139,10 +154,52 @@ class Session:
             attachment.on_end(self.machine.ended or ErrorCode.SERVER_ERROR)
 
     def detach(self, attachment: Attachment) -> None:
-        """The connection is gone, and the session with it."""
+        """The connection is gone; the session waits for another, or ends with it."""
         if attachment is self._attachment:
-            self._attachment = None
-            self.close(CLIENT_GONE)
+            if self._resumption is None:
+                self._attachment = None
+                self.close(CLIENT_GONE)
+            else:
+                self._await_return(self._resumption)
+
+    def claim(self, token: str, received: int | None = None) -> Claim:
+        """Check whether a connection may take the session over. Changes nothing.
+
+        Args:
+            token: What the client was told.
+            received: The number of the latest event that it has; ``None``: it does not say.
+
+        Raises:
+            AuthError: The token is wrong; also where the session cannot be resumed.
+            ProtocolError: It cannot be resumed in this way.
+        """
+        if self._resumption is None:
+            raise refuse_unknown(token)
+        claim = self._resumption.lease.claim(token)
+        self._resumption.delivered = self._seq
+        if received is not None:
+            self._resumption.check(received)
+        return claim
+
+    def resume(self, attachment: Attachment, claim: Claim, received: int | None = None) -> None:
+        """Let a connection take the session over; the one before is told to end.
+
+        Raises:
+            ProtocolError: Another one was quicker, or the session is over. Nothing changed.
+        """
+        resumption = self._resumption
+        assert resumption is not None, "there is no claim on a session that cannot be resumed"
+        was_detached = resumption.lease.state is LeaseState.DETACHED
+        resumption.delivered = self._seq
+        last_words = resumption.take(claim, received, self._now())
+        if was_detached:
+            self._observer.detached(-1)
+        earlier, self._attachment = self._attachment, attachment
+        self._woken = False
+        if earlier is not None:
+            words = [] if last_words is None else [Delivery(UNNUMBERED, last_words)]
+            earlier.on_let_go(ErrorCode.STALE_LEASE, words)
+        self._settle()
 
     def offer(self, command: Command) -> None:
         """Apply what the client said, or let it wait behind what it said before.
@@ -178,12 +235,17 @@ class Session:
         """Return what may be written to the connection now."""
         deliveries: list[Delivery] = []
         self._busy = True
-        self._barrier.run(self._take_output, deliveries, max_bytes)
+        if self._resumption is not None and self._resumption.due:
+            self._resumption.delivered = self._seq
+            deliveries = self._resumption.pull(max_bytes, self._now())
+            self._seq = self._resumption.delivered
+        else:
+            self._barrier.run(self._take_output, deliveries, max_bytes)
         self._busy = False
         # The connection is not woken: what this leads to must not overtake what is returned here.
         if self._held_back or not self._backlog.empty:
             self._drain()
-        self._woken = self.machine.has_output()
+        self._woken = self._has_output()
         if not self._settling:
             self._settle()
         return Batch(deliveries, self._woken)
@@ -210,6 +272,9 @@ class Session:
     def on_timer(self) -> None:
         """Apply the passage of time; early calls find nothing to do."""
         self._timer_at = math.inf
+        if self._resumption is not None and self._resumption.lease.is_expired(self._now()):
+            self.close(ErrorCode.RESUME_EXPIRED)
+            return
         self._enter_with(self.machine.on_timer)
         for _ in range(SLICES_PER_TICK):
             if self._backlog.empty or self._closed:
@@ -268,6 +333,8 @@ class Session:
         now = self._now()
         self._observer.applied(item, now)
         effects = self.machine.apply(item, now)
+        if self._journal is not None:
+            self._journal.fit()
         if effects:
             self._perform(effects)
 
@@ -278,6 +345,9 @@ class Session:
             self._seq += 1
             deliveries.append(Delivery(self._seq, event))
             self._observer.delivered(event, now)
+        if self._resumption is not None:
+            self._resumption.deliver(deliveries)
+            self._observer.journal_holds(self._resumption.held_bytes)
         if effects:
             self._perform(effects)
 
@@ -286,7 +356,7 @@ class Session:
         if self._settling:
             return
         # Again where a connection that reads at once has also said something at once.
-        while self._attachment is not None and not self._woken and self.machine.has_output():
+        while self._attachment is not None and not self._woken and self._has_output():
             self._woken = self._settling = True
             self._attachment.on_output()
             self._settling = False
@@ -297,6 +367,8 @@ class Session:
             deadline = self._now()
         elif machine.timing_changed or self._woken or machine.speaking.paced_until is not None:
             deadline = machine.next_deadline()
+            if self._resumption is not None:
+                deadline = min(deadline, self._resumption.lease.expires_at())
         else:
             return
         # A later deadline waits until the earlier one has fired: most move on with every frame.
@@ -321,6 +393,8 @@ class Session:
                     self._engine.cancel(request_id)
                 case ReportFailure(part=part, code=code):
                     self._observer.listening_failed(part, code)
+                case LetGo(reason=reason):
+                    self._let_go(reason)
                 case EndSession(reason=reason):
                     self._end(reason)
 
@@ -339,8 +413,29 @@ class Session:
         fault = ErrorCode.PLUGIN_ERROR if isinstance(exc, PluginError) else ErrorCode.SERVER_ERROR
         self._perform(self.machine.crash(fault))
 
+    def _let_go(self, reason: str) -> None:
+        """Give up the connection, which takes nothing; another one may come."""
+        attachment = self._attachment
+        if attachment is not None and self._resumption is not None:
+            self._await_return(self._resumption)
+            attachment.on_let_go(reason, ())
+
+    def _await_return(self, resumption: Resumption) -> None:
+        self._attachment = None
+        self._woken = False
+        now = self._now()
+        resumption.lease.detach(resumption.lease.generation, now)
+        self.machine.detach(now)
+        self._observer.detached(1)
+        self._settle()
+
     def _end(self, reason: str) -> None:
         self._closed = True
+        if self._resumption is not None:
+            if self._resumption.lease.state is LeaseState.DETACHED:
+                self._observer.detached(-1)
+            self._resumption.lease.end()
+            self._observer.journal_holds(0)
         self._wheel.set(self, None)
         self._observer.closed(reason, self.machine.streams.stale_dropped)
         attachment, self._attachment = self._attachment, None

@@ -119,5 +119,15 @@ class SessionSettings(Section):
     max_duration_s: Annotated[float, Field(gt=0)] = 3600.0
     """A call ends after so long."""
 
+    expiry_warning_s: Annotated[float, Field(ge=0)] = 60.0
+    """So long before that, duplex clients are told."""
+
+    expiry_grace_s: Annotated[float, Field(ge=0)] = 30.0
+    """An answer that is being said then may go on for so long; no other begins."""
+
+    disconnect_grace_s: Annotated[float, Field(ge=0)] = 30.0
+    """A call that has lost its connection waits so long for another one, where its client can
+    resume it; 0: calls end with their connections."""
+
     stall_limit_s: Annotated[float, Field(gt=0)] = 15.0
     """A client that takes nothing for so long, though there is something, is let go."""

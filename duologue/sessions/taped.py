@@ -120,6 +120,23 @@ class TapedMachine(SessionMachine):
             lambda: super(TapedMachine, self).played(item_id, played_ms),
         )
 
+    def outlive(self) -> None:
+        """Record that the session may outlive its connection."""
+        self._noted("outlive", 0.0, (), super().outlive)
+
+    def detach(self, now: float) -> None:
+        """Record that the connection is lost."""
+        self._noted("detach", now, (), lambda: super(TapedMachine, self).detach(now))
+
+    def reattach(self, now: float, pieces: Sequence[tuple[str, float]] = ()) -> None:
+        """Record that another connection has come."""
+        self._noted(
+            "reattach",
+            now,
+            (list(pieces),),
+            lambda: super(TapedMachine, self).reattach(now, pieces),
+        )
+
     def close(self, reason: str, now: float) -> Sequence[Effect]:
         """Record the end."""
         return self._noted(

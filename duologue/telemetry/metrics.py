@@ -26,6 +26,18 @@ STOPS = ("turn_detected", "client_cancelled")
 HTTP_STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 """Classes, since each status would be a series for each route."""
 
+RESUME_OUTCOMES = (
+    "resumed",
+    "taken_over",
+    "invalid_session_resume",
+    "invalid_resume_token",
+    "session_resume_expired",
+    "session_resume_conflict",
+    "unsupported_session_resume",
+    "api_key_not_allowed",
+)
+"""What became of attempts to resume a session: it waited, was still attached, or why it failed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSets:
@@ -80,6 +92,24 @@ class Metrics:
             "Sessions that ended.",
             "reason",
             labels.close_reasons,
+        )
+        self.sessions_detached = Gauge()
+        self._publish(
+            "duologue_sessions_detached",
+            "Sessions that have lost their connection and wait for another.",
+            self.sessions_detached,
+        )
+        self.resumes = self._counters(
+            "duologue_session_resumes_total",
+            "Attempts to go on with a session on another connection.",
+            "outcome",
+            RESUME_OUTCOMES,
+        )
+        self.journal_bytes = Gauge()
+        self._publish(
+            "duologue_journal_bytes",
+            "What is kept of what clients were sent until they acknowledge it.",
+            self.journal_bytes,
         )
         self.key_sessions = self._gauges(
             "duologue_key_sessions_active",

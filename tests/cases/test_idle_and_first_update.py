@@ -73,7 +73,7 @@ def test_silence_after_an_answer_is_a_turn_of_its_own_and_is_answered() -> None:
     assert committed.previous_item_id == added.previous_item_id is not None
     assert isinstance(added.item, MessageItem)
     assert (added.item.role, added.item.content) == ("user", (InputAudio(),))
-    assert triggered.audio_end_ms == talk.machine.audio_ms()
+    assert triggered.audio_end_ms == talk.machine.listening.audio_ms()
     assert talk.client.last(TranscriptionCompleted).transcript == ""
     asked = talk.plugin.of(ResponseRequested)[-1].conversation[-1]
     assert (asked.id, asked.text, asked.silence) == (triggered.item_id, "", True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from duologue.core.ids import id_maker
@@ -11,10 +11,12 @@ from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.engines.payloads import Transcript, VoiceActivity
 from duologue.protocol.commands import AppendAudio, Command
-from duologue.protocol.events import ErrorEvent, Event
+from duologue.protocol.duplex.events import SessionResumed
+from duologue.protocol.events import ErrorEvent, Event, ResumableSessionCreated
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import NO_CHANGE, SessionManager, recorded_kinds
 from duologue.sessions.observer import Observation
+from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import Delivery
 from duologue.sessions.session import Session
 from duologue.sessions.settings import SessionSettings
@@ -31,14 +33,23 @@ WINDOW_SAMPLES = 512
 
 
 class FakeConnection:
-    """An attached client. Reads at once, unless ``reading`` is switched off."""
+    """An attached client. Reads at once, unless ``reading`` is switched off.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        earlier: The connection that this one goes on for the same client.
+    """
+
+    def __init__(self, session: Session, earlier: FakeConnection | None = None) -> None:
         self.session = session
         self.reading = True
+        self.broken = False
+        """What is written to it gets lost on the way."""
         self.ended: str | None = None
-        self.deliveries: list[Delivery] = []
-        self.wire = WireInvariants()
+        self.last_words: list[Event] = []
+        self.written = 0 if earlier is None else earlier.written
+        """Number of the latest event that was written, lost or not."""
+        self.deliveries: list[Delivery] = [] if earlier is None else earlier.deliveries
+        self.wire = WireInvariants() if earlier is None else earlier.wire
 
     @property
     def events(self) -> list[Event]:
@@ -53,15 +64,38 @@ class FakeConnection:
         if self.reading:
             self.read()
 
+    def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
+        self.ended = reason
+        self.reading = False
+        self.last_words = [delivery.event for delivery in last_words]
+
     def read(self, max_bytes: int = 16 * 1024) -> None:
         """Take all there is."""
         while True:
             batch = self.session.pull(max_bytes)
             for delivery in batch.deliveries:
-                self.wire.see(delivery)
-            self.deliveries.extend(batch.deliveries)
+                self.written = max(self.written, delivery.seq)
+                if not self.broken:
+                    self.wire.see(delivery)
+            if not self.broken:
+                self.deliveries.extend(batch.deliveries)
             if not batch.more:
                 return
+
+    @property
+    def received(self) -> int:
+        """Number of the latest event that came through."""
+        return max((delivery.seq for delivery in self.deliveries), default=0)
+
+    @property
+    def token(self) -> str:
+        """The latest token that came through."""
+        tokens = [
+            event.resume_token
+            for event in self.events
+            if isinstance(event, ResumableSessionCreated | SessionResumed)
+        ]
+        return tokens[-1]
 
     def of(self, kind: type[E]) -> list[E]:
         """All events of a kind, in order."""
@@ -93,6 +127,7 @@ class FakeCall:
         patch: SessionPatch = NO_CHANGE,
         tape: Callable[[str], Tape] | None = None,
         labels: LabelSets | None = None,
+        resumable: bool = False,
     ) -> None:
         self.clock = FakeClock(100.0)
         self.flights: list[Flight] = []
@@ -114,7 +149,9 @@ class FakeCall:
                 tape=tape,
             ),
         )
-        self.session = self.manager.open(None, patch=patch, edge_plays=edge_plays)
+        self.session = self.manager.open(
+            None, patch=patch, edge_plays=edge_plays, resumable=resumable
+        )
         self.machine = self.session.machine
         self.client = FakeConnection(self.session)
         self.session.attach(self.client)
@@ -123,6 +160,25 @@ class FakeCall:
         """Offer commands, one after the other, at the same moment."""
         for command in commands:
             self.session.offer(command)
+
+    def resume(self, received: int | None = None, owner: Owner = ANYBODY) -> FakeConnection:
+        """Go on with the session on another connection.
+
+        Args:
+            received: What the client says that it has; all that came through.
+        """
+        earlier = self.client
+        connection = FakeConnection(self.session, earlier)
+        number = earlier.received if received is None else received
+        ticket = self.manager.claim(self.session.id, earlier.token, owner, number)
+        connection.wire.resumed(earlier.written)
+        self.client = connection
+        ticket.use(connection)
+        return connection
+
+    def lose(self) -> None:
+        """Let the connection be lost."""
+        self.session.detach(self.client)
 
     def say(self, windows: int, probability: float = 0.95) -> None:
         """Speak for some detector windows, in real time."""

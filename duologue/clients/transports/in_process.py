@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 
 from duologue.clients.errors import NORMAL_CLOSURE, CallEnded
 from duologue.clients.transports.base import Received
@@ -81,6 +82,10 @@ class InProcessTransport:
         if self._ended is None:
             self._ended = _ended_for(reason)
         self._news.set()
+
+    def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
+        """Not heard here, since no such session is resumable; the call would end."""
+        self.on_end(reason)
 
     def _pull(self) -> bool:
         """Take what may be taken now; tells whether there was anything."""

@@ -7,7 +7,7 @@ nor what is said.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, ClientError, RateLimited
@@ -39,6 +39,7 @@ from duologue.protocol.errors import ErrorCode, error_code
 from duologue.protocol.events import Event, ItemTruncated
 from duologue.protocol.items import InputText, MessageItem
 from duologue.protocol.response_events import AudioDelta, ResponseDone
+from duologue.sessions.port import Delivery
 from duologue.sessions.session import CLIENT_GONE, Session
 from duologue.telemetry import get_logger
 
@@ -116,6 +117,10 @@ class PhoneCall:
     def on_end(self, reason: str) -> None:
         """The session is over: the connection ends, and with it the call."""
         self._close(*close_of(reason))
+
+    def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
+        """Not heard here, since no such session is resumable; the call would end."""
+        self.on_end(reason)
 
     # On the wheel
 

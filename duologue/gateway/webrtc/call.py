@@ -8,6 +8,7 @@ looks on. This module must not know a WebRTC library, nor HTTP.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from duologue.core.clock import Clock
 from duologue.core.errors import ClientError
@@ -42,6 +43,7 @@ from duologue.protocol.events import (
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.response_events import AudioDelta, ResponseDone
 from duologue.protocol.session_config import AnySession
+from duologue.sessions.port import Delivery
 from duologue.sessions.session import Session
 from duologue.telemetry import get_logger
 
@@ -171,6 +173,10 @@ class Call:
         with self._barrier:
             self._pump()
         self._finish(reason)
+
+    def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
+        """Not heard here, since no such session is resumable; the call would end."""
+        self.on_end(reason)
 
     # PeerListener
 

@@ -7,14 +7,16 @@ This module must not know aiohttp, nor what commands and events mean.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from duologue.core.errors import ClientError
 from duologue.core.tasks import CrashBarrier
 from duologue.gateway.ws.channel import Channel
+from duologue.gateway.ws.last_words import LastWords
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode, error_body
 from duologue.protocol.json_codec import REALTIME_JSON
-from duologue.sessions.port import SessionPort
+from duologue.sessions.port import Delivery, SessionPort
 from duologue.telemetry import get_logger
 
 PULL_BYTES = 8 * 1024
@@ -85,6 +87,11 @@ class Connection:
         self._close_reason = reason
         self._channel.expire()
         self._writer_due.set()
+
+    def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
+        """Have nothing more to do with the session: write the last words, then close."""
+        self._port = LastWords(last_words)
+        self.on_end(reason)
 
     def _on_message(self, message: bytes) -> None:
         command = None

@@ -46,6 +46,9 @@ class ConnectionForm:
         kind: What the session is for, until the client says otherwise.
         autostart: The session is created at once; else by the client's first ``session.update``.
         call_id: The WebRTC call that the client wants to look on at, instead of holding one.
+        resumes: The connection is for ``session.resume`` alone.
+        resumable: The client wants a token with which it may come back to its session.
+        session_id: The session to come back to, with ``resume_token``.
     """
 
     dialect: Dialect
@@ -54,6 +57,10 @@ class ConnectionForm:
     kind: SessionKind
     autostart: bool
     call_id: str | None = None
+    resumes: bool = False
+    resumable: bool = False
+    session_id: str | None = None
+    resume_token: str | None = None
 
 
 def connection_form(
@@ -79,9 +86,9 @@ def connection_form(
     protocol = next((name for name in offered if name in _ENCODINGS), None)
     encoding = _ENCODINGS[protocol or PLAIN_PROTOCOL]
     # Clients that know nothing of the extensions use its address too, so the address is not enough.
-    waits = query.get("autostart") == "0" and (
-        path == _DUPLEX_PATH or query.get("duplex") in ("1", "true")
-    )
+    is_duplex = path == _DUPLEX_PATH or _is_on(query, "duplex")
+    resumes = is_duplex and _is_on(query, "resume")
+    waits = resumes or (is_duplex and query.get("autostart") == "0")
     family = _family(path == _BETA_PATH or _wants_beta(headers, offered), waits)
     dialect = DIALECTS.get((family, encoding))
     if dialect is None or (family != "realtime" and family not in allowed):
@@ -93,7 +100,15 @@ def connection_form(
         kind="transcription" if query.get("intent") == "transcription" else "realtime",
         autostart=not waits,
         call_id=query.get("call_id"),
+        resumes=resumes,
+        resumable=_is_on(query, "resumable"),
+        session_id=query.get("session_id"),
+        resume_token=query.get("resume_token"),
     )
+
+
+def _is_on(query: Mapping[str, str], name: str) -> bool:
+    return query.get(name) in ("1", "true")
 
 
 def _family(wants_beta: bool, wants_duplex: bool) -> Family:

@@ -18,6 +18,7 @@ from duologue.protocol.errors import ErrorCode, error_body, error_event, refused
 from duologue.protocol.events import ErrorBody, ErrorEvent
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.port import Attachment, Batch, Delivery, SessionPort
+from duologue.sessions.ticket import Ticket
 
 MAX_WAITING_ERRORS = 16
 """A client that only makes mistakes, and reads none of the answers, is let go."""
@@ -36,13 +37,18 @@ class Place:
     Args:
         open: Opens the session. Raises ``ClientError`` where the description is refused, and
             ``CapacityError`` where there is no room any more.
+        resume: Checks whether a client may go on with a session that there is. Raises
+            ``ClientError`` where it may not.
         keep: Takes the place again, right after a description that was refused.
         give_up: Gives the place to the session, or back.
+        kept: There is a place. Without one, a client may still resume.
     """
 
     open: OpenSession
+    resume: Callable[[ResumeSession], Ticket]
     keep: Callable[[], None]
     give_up: Callable[[], None]
+    kept: bool = True
 
 
 class LateSession:
@@ -66,7 +72,7 @@ class LateSession:
         self._attachment: Attachment | None = None
         self._errors: list[ErrorEvent] = []
         self._timeout_s = timeout_s
-        self._keeps_place = True
+        self._keeps_place = place.kept
         wheel.set(self, clock.now() + timeout_s)
 
     def attach(self, attachment: Attachment) -> None:
@@ -98,11 +104,7 @@ class LateSession:
                 case CloseSession():
                     self._end(_CLOSED)
                 case ResumeSession():
-                    raise refused(
-                        "sessions cannot be resumed here: begin another one with session.update",
-                        "type",
-                        ErrorCode.RESUME_UNSUPPORTED,
-                    )
+                    self._resume(command)
                 case _:
                     raise refused(
                         "there is no session yet: session.update comes first",
@@ -115,8 +117,18 @@ class LateSession:
             self._tell(error_event(exc, command.event_id))
             self._end(exc.code)
 
+    def _resume(self, command: ResumeSession) -> None:
+        attachment = self._attachment
+        assert attachment is not None, "somebody said it"
+        session = self._place.resume(command).use(attachment)
+        self._give_up_place()
+        self._become(session)
+
     def _begin(self, patch: SessionPatch) -> None:
         attachment = self._attachment
+        if not self._keeps_place:
+            self._place.keep()  # there may be room by now
+            self._keeps_place = True
         # The session takes the place that was kept for it.
         self._give_up_place()
         try:
@@ -125,12 +137,15 @@ class LateSession:
             self._place.keep()
             self._keeps_place = True
             raise
+        self._become(session)
+        if attachment is not None:
+            session.attach(attachment)
+
+    def _become(self, session: SessionPort) -> None:
         self._wheel.set(self, None)
         self.id = session.id
         self.offer, self.reject, self.pull = session.offer, session.reject, session.pull
         self.detach, self.played = session.detach, session.played
-        if attachment is not None:
-            session.attach(attachment)
 
     def _refuse(self, error: ErrorBody) -> None:
         self._tell(ErrorEvent(error=error))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from duologue.core.errors import UnknownSession
+from duologue.core.errors import CapacityError, UnknownSession
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
@@ -23,13 +23,16 @@ from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.late_session import LateSession, Place
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.reader import choose_accept
+from duologue.gateway.ws.returning import ReturningSession, check_comes_back
 from duologue.protocol.commands import UpdateSession
+from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.duplex.session_patch import as_duplex
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import SessionManager
 from duologue.sessions.port import SessionPort
 from duologue.sessions.session import CLIENT_GONE
+from duologue.sessions.ticket import Ticket
 from duologue.sessions.via import Via
 
 
@@ -118,26 +121,64 @@ class RealtimeEndpoint:
     def _open(self, form: ConnectionForm, caller: Caller) -> Joined:
         if form.call_id is not None:
             return self._observe(form.call_id, caller)
-        self._admission.check_call()
+        if form.session_id is not None and form.resume_token is not None and form.autostart:
+            self._admission.check_loaded()
+            ticket = self._sessions.claim(form.session_id, form.resume_token, caller.owner)
+            check_comes_back(ticket)
+            return ReturningSession(ticket)
+        if form.autostart:
+            self._admission.check_call()
+        else:
+            self._admission.check_loaded()
         bound = caller.session or BoundSession()
         model = bound.model or form.model
         sessions = self._sessions
         via = Via("websocket", form.dialect.name.partition(".")[0])
         if form.autostart:
-            return sessions.open(model, form.kind, bound.patch, caller.owner, via=via)
+            return sessions.open(
+                model,
+                form.kind,
+                bound.patch,
+                caller.owner,
+                via=via,
+                resumable=form.resumable,
+            )
 
         def open_described(patch: SessionPatch) -> SessionPort:
-            if bound.patch == SessionPatch():
-                return sessions.open(model, "realtime", patch, caller.owner, via=via)
-            # What the secret says comes first, and the client may change it like anybody.
+            # What a secret says comes first, and the client may change it like anybody.
+            of_secret = bound.patch != SessionPatch()
             session = sessions.open(
-                model, "realtime", as_duplex(bound.patch), caller.owner, via=via
+                model,
+                "realtime",
+                as_duplex(bound.patch) if of_secret else patch,
+                caller.owner,
+                via=via,
+                resumable=True,
             )
-            session.offer(UpdateSession(session=patch))
+            if of_secret:
+                session.offer(UpdateSession(session=patch))
             return session
 
-        sessions.keep_place()
-        place = Place(open_described, sessions.keep_place, sessions.give_up_place)
+        def resume(command: ResumeSession) -> Ticket:
+            return sessions.claim(
+                command.session_id,
+                command.resume_token,
+                caller.owner,
+                command.last_received_server_event_seq,
+            )
+
+        kept = not form.resumes
+        if kept:
+            try:
+                sessions.keep_place()
+            except CapacityError:
+                if not sessions.detached:
+                    raise
+                # Somebody may come back, to a place that is his already.
+                kept = False
+        place = Place(
+            open_described, resume, sessions.keep_place, sessions.give_up_place, kept=kept
+        )
         return LateSession(
             place, self._timing.clock, self._timing.wheel, self._first_message_timeout_s
         )

@@ -12,6 +12,7 @@ import msgspec
 from duologue.protocol.delivery import Delivery
 from duologue.protocol.duplex.config import OverlapPolicy
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
+from duologue.protocol.items import Item
 
 TurnState: TypeAlias = Literal["idle", "user_speaking", "assistant_speaking", "both_speaking"]
 
@@ -168,9 +169,32 @@ class SessionExpired(msgspec.Struct, frozen=True, kw_only=True, tag="session.exp
     reason: str
     """A code of the table of errors."""
 
+    rollover: Literal["new_session"] | None = None
+    """How the conversation may go on: in a new session, into which its items are put again."""
+
+
+class SessionExpiring(msgspec.Struct, frozen=True, kw_only=True, tag="session.expiring"):
+    """The session will soon be as old as it may be.
+
+    At the limit no new answer begins; the one that is running may finish, for a while.
+    """
+
+    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+
+    session_id: str
+    seconds_left: int
+    """Until the limit."""
+
+    rollover: Literal["new_session"] = "new_session"
+    """How the conversation may go on: in a new session, into which its items are put again."""
+
 
 class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.resumed"):
-    """This connection now carries the session; what was missed follows."""
+    """This connection now carries the session; what was missed follows, with its old numbers.
+
+    It has no number itself. A number that is missing in what follows was sound that an
+    interruption has taken back meanwhile.
+    """
 
     delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
 
@@ -183,7 +207,8 @@ class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
     """For the next time; the one that was used is void."""
 
     next_sample: int
-    """Audio from this sample on must be sent again, see ``input_audio_buffer.accepted``."""
+    """Audio from this sample on must be sent again, see ``input_audio_buffer.accepted``. What the
+    server has already is left out, to the sample."""
 
 
 class SessionReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="session.replaced"):
@@ -195,13 +220,48 @@ class SessionReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="session.re
     attachment_generation: int
 
 
+class PlaybackPosition(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the sound of an item is."""
+
+    item_id: str
+    sent_ms: int
+    """The next sound of it begins there."""
+
+    heard_ms: int
+    """As well as is known."""
+
+
+class SessionSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """How a session stands at one moment."""
+
+    session: DuplexSessionResource
+    items: tuple[Item, ...]
+    """The conversation, in order."""
+
+    playback: tuple[PlaybackPosition, ...]
+    """Of the items that were spoken lately."""
+
+    active_response_id: str | None
+    """The response that is being said."""
+
+    server_event_seq: int
+    """The latest event that this takes the place of."""
+
+
 class ResyncRequired(msgspec.Struct, frozen=True, kw_only=True, tag="session.resync_required"):
-    """Events were lost for good: what the client knows of the session may be out of date."""
+    """Events were lost for good, and this is how things stand. The session goes on.
+
+    It has no number.
+    """
 
     delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
 
     session_id: str
-    reason: Literal["journal_gap", "journal_overflow"]
+    reason: Literal["journal_gap", "sound_gap"]
+    """``journal_gap``: what was missed does not follow, the snapshot takes its place.
+    ``sound_gap``: only sound is missing, and everything else follows."""
+
+    snapshot: SessionSnapshot
 
 
 DuplexEvent: TypeAlias = (
@@ -214,6 +274,7 @@ DuplexEvent: TypeAlias = (
     | TurnEvent
     | SessionClosed
     | SessionExpired
+    | SessionExpiring
     | SessionResumed
     | SessionReplaced
     | ResyncRequired

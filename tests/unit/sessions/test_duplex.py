@@ -347,7 +347,9 @@ def test_the_last_word_of_a_session_that_its_client_closes() -> None:
 def test_the_last_word_of_a_session_that_the_server_ends() -> None:
     made = call()
     made.session.close("session_expired")
-    expired = SessionExpired(session_id=made.session.id, reason="session_expired")
+    expired = SessionExpired(
+        session_id=made.session.id, reason="session_expired", rollover="new_session"
+    )
     assert made.client.events[-1] == expired
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -107,6 +109,24 @@ def test_what_is_held_elsewhere_counts() -> None:
     held = 0
     journal.fit()
     assert len(journal) == 0
+    assert not journal.broken_off
+
+
+@pytest.mark.parametrize("kind", [sound, lambda: words("x" * 1000)])
+def test_what_waits_to_be_sent_again_is_not_dropped_without_a_word(
+    kind: Callable[[], Event],
+) -> None:
+    held = 0
+    journal = Journal(20_000, lambda: held)
+    for seq in range(1, 8):
+        journal.record(Delivery(seq, kind()))
+    journal.rewind(2)
+    assert journal.replay().seq == 3
+    held = 15_000
+    journal.fit()
+    assert journal.broken_off
+    journal.rewind(2)
+    assert not journal.broken_off
 
 
 def test_what_goes_while_it_is_sent_again_is_not_sent() -> None:

@@ -317,7 +317,7 @@ def test_what_is_too_long_for_the_buffer_is_known_before_it_is_taken_in() -> Non
     refused = bench.machine.judge(AppendAudio(event_id="e1", audio=SPEECH.audio * 3))
     assert isinstance(refused, Rejected)
     assert (refused.error.code, refused.error.event_id) == ("input_audio_buffer_full", "e1")
-    assert bench.machine.audio_ms() == 0
+    assert bench.machine.listening.audio_ms() == 0
 
 
 # Detectors and recognisers
@@ -478,7 +478,7 @@ def test_a_client_that_takes_no_events_ends_its_session() -> None:
 def test_the_length_of_the_persons_audio_is_known() -> None:
     bench = Bench()
     bench.apply(SPEECH)
-    assert bench.machine.audio_ms() == pytest.approx(1000, abs=5)
+    assert bench.machine.listening.audio_ms() == pytest.approx(1000, abs=5)
 
 
 def test_an_item_of_the_client_is_part_of_the_next_prompt() -> None:

@@ -370,7 +370,7 @@ def test_what_follows_a_long_append_waits_for_its_end_and_nobody_waits_for_it() 
     call.clock.advance(1.0)
     assert len(call.client.of(AudioCommitted)) == 1
     assert call.client.of(ErrorEvent) == []
-    assert call.machine.audio_ms() == pytest.approx(60_000, abs=5)
+    assert call.machine.listening.audio_ms() == pytest.approx(60_000, abs=5)
 
 
 def test_a_long_append_that_does_not_fit_is_refused_whole_and_once() -> None:
@@ -379,7 +379,7 @@ def test_a_long_append_that_does_not_fit_is_refused_whole_and_once() -> None:
     call.clock.advance(1.0)
     error = call.client.error().error
     assert (error.code, error.event_id) == ("input_audio_buffer_full", "e9")
-    assert call.machine.audio_ms() <= 1000
+    assert call.machine.listening.audio_ms() <= 1000
 
 
 def test_a_client_that_says_too_much_behind_a_long_append_is_refused() -> None:
@@ -415,9 +415,9 @@ def test_a_session_that_ends_takes_no_more_of_a_long_append() -> None:
     call.send(MINUTE)
     call.clock.advance(0.02)
     call.session.close("closed")
-    heard_ms = call.machine.audio_ms()
+    heard_ms = call.machine.listening.audio_ms()
     call.clock.advance(1.0)
-    assert call.machine.audio_ms() == heard_ms < 60_000
+    assert call.machine.listening.audio_ms() == heard_ms < 60_000
 
 
 def test_work_that_goes_over_to_a_response_gets_its_fence() -> None:

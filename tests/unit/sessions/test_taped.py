@@ -15,7 +15,7 @@ from tests.fakes.call import FakeCall
 from tests.fakes.plugin import FakePlugin
 from tests.fakes.taped_call import SECRETS, MemoryTape, interrupted_call
 
-READS_ONLY = {"next_deadline", "audio_ms", "onset_ms"}
+READS_ONLY = {"next_deadline", "resource"}
 """Methods of the machine after which it is as before."""
 
 

@@ -55,7 +55,7 @@ async def test_the_alias_of_a_stock_client_is_a_plain_connection() -> None:
         ({"type": "session.heartbeat"}, "invalid_request"),
         (
             {"type": "session.resume", "session_id": "s", "resume_token": "t"},
-            "unsupported_session_resume",
+            "invalid_resume_token",
         ),
         ({"type": "session.update", "session": {"voice": "nobody"}}, "invalid_value"),
         ({"type": "session.update", "session": {"ref_audio": "data:audio/wav,"}}, "unsupported"),
@@ -85,7 +85,7 @@ async def test_who_describes_no_session_is_let_go_in_time() -> None:
 
 
 async def test_a_place_is_kept_until_the_session_is_described_and_given_back() -> None:
-    sessions = SessionSettings(max_sessions=1)
+    sessions = SessionSettings(max_sessions=1, disconnect_grace_s=0)
     async with small_server(sessions=sessions) as server:
         async with connected(server.port) as first, connected(server.port) as second:
             await first.upgrade(PATH)

@@ -1,0 +1,130 @@
+"""The lifetime: how old a session may be, and whether its client takes what there is.
+
+Says when something is due; while nobody is connected, only age counts. This module must not know
+what is done about it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from duologue.sessions.settings import SessionSettings
+
+LEAVING_CHECK_S = 0.25
+"""How often it is looked whether the last answer is over, once the age limit is reached."""
+
+
+class Lifetime:
+    """The clocks of one session.
+
+    Args:
+        warns: The client can be told that its time is running out.
+        tick_s: How often the model wants a beat.
+    """
+
+    __slots__ = (
+        "_checked_at",
+        "_detached_at",
+        "_grace_s",
+        "_opened_at",
+        "_stall_limit_s",
+        "_tick_s",
+        "_warns_at",
+        "expires_at",
+        "leaving",
+        "ticks",
+        "waiting_since",
+    )
+
+    def __init__(
+        self, settings: SessionSettings, now: float, tick_s: float | None, *, warns: bool
+    ) -> None:
+        self.expires_at = now + settings.max_duration_s
+        self.waiting_since: float | None = None
+        """Since when there is something for the client that it has not taken."""
+
+        self.leaving = False
+        """The age limit is reached: no new answer begins."""
+
+        self.ticks = 0
+        """Beats so far."""
+
+        self._opened_at = now
+        self._tick_s = tick_s
+        self._stall_limit_s = settings.stall_limit_s
+        self._grace_s = settings.expiry_grace_s
+        self._checked_at = -math.inf
+        self._warns_at = math.inf
+        if warns and settings.expiry_warning_s:
+            self._warns_at = max(now, self.expires_at - settings.expiry_warning_s)
+        self._detached_at: float | None = None
+
+    @property
+    def detached(self) -> bool:
+        """Nobody is connected."""
+        return self._detached_at is not None
+
+    def detach(self, now: float) -> None:
+        """The connection is lost: nobody is blamed for taking nothing, and no beats come."""
+        self._detached_at = now
+        self.waiting_since = None
+
+    def attach(self, now: float) -> None:
+        """Another connection has come; the beats go on where they stopped."""
+        if self._detached_at is not None:
+            self._opened_at += now - self._detached_at
+        self._detached_at = None
+        self.waiting_since = None
+
+    def warning_due(self, now: float) -> bool:
+        """Tell, once, that the client should know how little time is left."""
+        if now < self._warns_at:
+            return False
+        self._warns_at = math.inf
+        return True
+
+    def over(self, now: float, *, answering: bool) -> bool:
+        """Tell whether the session must end for its age.
+
+        Args:
+            answering: Something is still being said.
+        """
+        if now < self.expires_at:
+            return False
+        self.leaving = True
+        self._checked_at = now
+        return not answering or now >= self.expires_at + self._grace_s
+
+    def stalled(self, now: float) -> bool:
+        """Tell whether the client has taken nothing for too long, though there is something."""
+        return now >= self._stalls_at()
+
+    def beat(self, now: float) -> bool:
+        """Tell whether another beat is due, and count it."""
+        if self._tick_s is None or now < self._next_tick():
+            return False
+        self.ticks += 1
+        return True
+
+    def next_deadline(self) -> float:
+        """When to ask again."""
+        deadline = self.expires_at
+        if self.leaving:
+            deadline = min(self.expires_at + self._grace_s, self._checked_at + LEAVING_CHECK_S)
+        if self._warns_at < deadline:
+            deadline = self._warns_at
+        if self._tick_s is not None:
+            deadline = min(deadline, self._next_tick())
+        return min(deadline, self._stalls_at())
+
+    # One expression for each deadline, since a sum and a difference are rounded differently.
+
+    def _stalls_at(self) -> float:
+        if self.waiting_since is None or self._detached_at is not None:
+            return math.inf
+        return self.waiting_since + self._stall_limit_s
+
+    def _next_tick(self) -> float:
+        if self._tick_s is None or self._detached_at is not None:
+            return math.inf
+        return self._opened_at + (self.ticks + 1) * self._tick_s
