@@ -71,8 +71,8 @@ test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run
 	$(BIN)/python -m pytest -m "$$without" $(ARGS)
 
 .PHONY: conformance
-conformance: $(STAMPS)/dev node peer clients ## Let real clients call, unmodified but for the address
-	$(BIN)/python -m pytest -p tests.tally -m '$(LEFT_OUT)' tests/conformance $(ARGS)
+conformance: $(STAMPS)/dev node browser peer clients ## Let real clients call, unmodified but for the address
+	$(BIN)/python -m pytest -p tests.tally -m '$(LEFT_OUT)' tests/conformance tests/browser/test_agents_sdk.py $(ARGS)
 
 .PHONY: check
 check: $(STAMPS)/dev ## Lint, types, layers
