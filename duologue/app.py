@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
@@ -70,6 +71,9 @@ from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, write_flight
 from duologue.telemetry.settings import TelemetrySettings
 from duologue.telemetry.tape import Recordings
+
+if TYPE_CHECKING:
+    from duologue.telemetry.tracing import Traces
 
 KEEP_ALIVE_S = 75.0
 """An idle HTTP connection is dropped after so long; WebSockets have their own heartbeat."""
@@ -142,6 +146,7 @@ async def running_app(
     lag = LoopLagProbe(wheel, clock, metrics.loop_lag)
     engine = Engine(pipelines, settings.engine, metrics, clock)
     recordings = _recordings(settings.telemetry)
+    traces = _traces(settings.telemetry, clock)
     sessions = SessionManager(
         engine,
         plugins,
@@ -156,6 +161,7 @@ async def running_app(
             recorded_entries=settings.telemetry.flight_entries,
             keep=_flight_keeper(settings.telemetry, loop),
             tape=None if recordings is None else recordings.tape,
+            trace=None if traces is None else traces.turn,
         ),
     )
     gateway = settings.gateway
@@ -224,6 +230,8 @@ async def running_app(
     stalled = StalledClients(partial(_transports, runner), clock, wheel, gateway.http.stall_limit_s)
     # Undone from the last to the first, each whatever becomes of the others.
     async with AsyncExitStack() as undo:
+        if traces is not None:
+            undo.push_async_callback(asyncio.to_thread, traces.close)
         if recordings is not None:
             undo.push_async_callback(asyncio.to_thread, recordings.close)
         undo.push_async_callback(engine.stop)
@@ -352,6 +360,19 @@ def _recordings(telemetry: TelemetrySettings) -> Recordings | None:
         max_bytes=telemetry.record_bytes,
         content=telemetry.record == "content",
     )
+
+
+def _traces(telemetry: TelemetrySettings, clock: Clock) -> Traces | None:
+    if not telemetry.traces:
+        return None
+    try:
+        from duologue.telemetry.tracing import Traces
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"telemetry.traces needs the package '{exc.name}', which is not installed. "
+            "Install it with: pip install 'duologue[otel]'"
+        ) from exc
+    return Traces(clock)
 
 
 def _labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:

@@ -46,6 +46,7 @@ from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.sessions.taped import TapedMachine
 from duologue.sessions.ticket import Ticket
+from duologue.sessions.traced import TracedObserver, watched
 from duologue.sessions.via import SOCKET, Via
 from duologue.telemetry import Kinds, get_logger
 
@@ -200,7 +201,9 @@ class SessionManager:
             wall_time=self._clock.wall_time(),
             edge_plays=edge_plays,
         )
-        observer = SessionObserver(
+        trace = self._observation.trace
+        observe = SessionObserver if trace is None else partial(TracedObserver, trace)
+        observer = observe(
             session_id,
             name,
             self._observation,
@@ -218,7 +221,7 @@ class SessionManager:
             resumption = Resumption(machine, terms, acknowledges=acknowledges)
         session = Session(
             machine,
-            self._engine,
+            watched(self._engine, observer),
             self._clock,
             self._wheel,
             observer,

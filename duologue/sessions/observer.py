@@ -20,6 +20,7 @@ from duologue.sessions.inputs import SessionInput
 from duologue.telemetry import Flight, FlightRecorder, Kinds, Logger, Metrics, get_logger
 from duologue.telemetry.metrics import STOPS
 from duologue.telemetry.tape import Tape
+from duologue.telemetry.turns import TraceTurn
 
 STALE_AT_SESSION = "session"
 """The stage under which output is counted that a session dropped, rather than the engine."""
@@ -43,6 +44,7 @@ class Observation:
         recorded_entries: Length of a flight recorder; 0: none.
         keep: Takes the recording of a session that crashed.
         tape: Begins a recording of a whole call; ``None``: calls are not recorded.
+        trace: Takes the moments of turns that are over; ``None``: they are not noted.
     """
 
     metrics: Metrics
@@ -51,6 +53,7 @@ class Observation:
     recorded_entries: int
     keep: Callable[[Flight], None]
     tape: Callable[[str], Tape] | None = None
+    trace: TraceTurn | None = None
 
 
 class SessionObserver:

@@ -31,6 +31,10 @@ class TelemetrySettings(Section):
     flight_files: Annotated[int, Field(ge=1, le=10_000)] = 50
     """Recordings kept in that folder; the oldest go."""
 
+    traces: bool = False
+    """Write one OpenTelemetry trace for each turn; needs the extra `otel`. Where they go is said by
+    `OTEL_EXPORTER_OTLP_ENDPOINT` and OpenTelemetry's other variables."""
+
     record: Literal["off", "sizes", "content"] = "off"
     """Record whole calls, for `duologue replay`: with the lengths of text and audio, or with what
     was said, too. Content is for machines of your own, with the consent of those who talk to it."""

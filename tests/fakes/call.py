@@ -22,6 +22,7 @@ from duologue.sessions.session import Session
 from duologue.sessions.settings import SessionSettings
 from duologue.telemetry import Flight, LabelSets, Metrics
 from duologue.telemetry.tape import Tape
+from duologue.telemetry.turns import TraceTurn
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine
 from tests.fakes.invariants import WireInvariants
@@ -128,6 +129,7 @@ class FakeCall:
         tape: Callable[[str], Tape] | None = None,
         labels: LabelSets | None = None,
         resumable: bool = False,
+        trace: TraceTurn | None = None,
     ) -> None:
         self.clock = FakeClock(100.0)
         self.flights: list[Flight] = []
@@ -147,6 +149,7 @@ class FakeCall:
                 recorded_entries=256,
                 keep=self.flights.append,
                 tape=tape,
+                trace=trace,
             ),
         )
         self.session = self.manager.open(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 from pathlib import Path
 
 import aiohttp
@@ -18,6 +19,7 @@ from duologue.core.errors import CapacityError, ConfigError
 from duologue.engines.pools.replica import ReplicaChange
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
+from duologue.sessions.recording import decode_recording
 from duologue.sessions.session import Session
 from duologue.settings import ModelSettings, Settings
 from duologue.telemetry import decode_flight
@@ -149,3 +151,26 @@ def test_settings_of_a_stage_without_weights_stay_as_they_are(tmp_path: Path) ->
     pipelines = configured_pipelines(small_settings())
     (stage,) = pipelines["scripted"].stages[-1:]
     assert msgspec.structs.replace(stage, settings=dict(stage.settings)) == stage
+
+
+async def test_traces_without_their_packages_are_refused_with_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "duologue.telemetry.tracing", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
+    settings = changed(small_settings(), telemetry=TelemetrySettings(traces=True))
+    with pytest.raises(ConfigError, match=r"duologue\[otel\]"):
+        async with running_app(settings):
+            pass
+
+
+async def test_calls_are_recorded_where_settings_want_it(tmp_path: Path) -> None:
+    telemetry = TelemetrySettings(record="sizes", record_folder=tmp_path / "calls")
+    async with running_app(changed(small_settings(), telemetry=telemetry)) as app:
+        session = app.sessions.open("echo")
+        session.close("client_gone")
+    (path,) = (tmp_path / "calls").iterdir()
+    assert path.name == f"{session.id}.flight.jsonl"
+    recording = decode_recording(path.read_bytes())
+    assert recording.header.served == "echo"
+    assert recording.steps[-1].call == "close"

@@ -47,6 +47,7 @@ SERVER_ONLY = (
     "aiohttp",
     "av",
     "cryptography",
+    "opentelemetry",
     "prometheus_client",
     "pydantic",
     "pydantic_settings",
