@@ -21,7 +21,12 @@ from duologue.protocol.dialects import Encoding
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.errors import ErrorCode, refused
-from duologue.protocol.events import Event, SessionCreated, SessionUpdated
+from duologue.protocol.events import (
+    Event,
+    ResumableSessionCreated,
+    SessionCreated,
+    SessionUpdated,
+)
 from duologue.protocol.json_codec import UnknownEvent, decode_event, encode_command
 
 ClientFamily: TypeAlias = Literal["realtime", "duplex"]
@@ -51,6 +56,8 @@ class ClientDialect:
 
 class _Created(msgspec.Struct, frozen=True, kw_only=True, tag="session.created"):
     session: DuplexSessionResource
+    resume_token: str | None = None
+    attachment_generation: int = 1
 
 
 class _Updated(msgspec.Struct, frozen=True, kw_only=True, tag="session.updated"):
@@ -85,7 +92,7 @@ def _realtime_from_json(message: bytes) -> Numbered:
 def _duplex_from_json(message: bytes) -> Numbered:
     event, event_id = decode_event(message)
     if isinstance(event, SessionCreated | SessionUpdated):
-        event = _with_session(_SESSION_JSON, message)
+        event = _with_session(event, _SESSION_JSON, message)
     seq = _number(event_id)
     return event, _HEAD_JSON.decode(message).server_event_seq if seq is None else seq
 
@@ -101,11 +108,12 @@ def _realtime_from_msgpack(message: bytes) -> Numbered:
 def _duplex_from_msgpack(message: bytes) -> Numbered:
     event, seq = _realtime_from_msgpack(message)
     if isinstance(event, SessionCreated | SessionUpdated):
-        event = _with_session(_SESSION_MSGPACK, message)
+        event = _with_session(event, _SESSION_MSGPACK, message)
     return event, seq
 
 
 def _with_session(
+    event: SessionCreated | SessionUpdated,
     decoder: msgspec.json.Decoder[_Created | _Updated]
     | msgspec.msgpack.Decoder[_Created | _Updated],
     message: bytes,
@@ -115,9 +123,13 @@ def _with_session(
         read = decoder.decode(message)
     except msgspec.MsgspecError as exc:
         raise _malformed(exc) from exc
-    if isinstance(read, _Created):
-        return SessionCreated(session=read.session)
-    return SessionUpdated(session=read.session)
+    if isinstance(read, _Created) and read.resume_token is not None:
+        return ResumableSessionCreated(
+            session=read.session,
+            resume_token=read.resume_token,
+            attachment_generation=read.attachment_generation,
+        )
+    return msgspec.structs.replace(event, session=read.session)
 
 
 def _unknown(message: bytes, exc: Exception) -> Numbered:

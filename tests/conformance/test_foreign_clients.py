@@ -75,3 +75,20 @@ async def test_livekit_services(settings: Settings, tmp_path: Path) -> None:
     assert report["tokens"] > 1
     assert report["recognised"] == report["streamed"] == "hello again"
     assert report["voice_samples"] > 1000
+
+
+@pytest.mark.parametrize(
+    ("script", "environment", "answer"),
+    [
+        ("livekit_example_caller.py", "livekit", "Well, you said x is not on the menu."),
+        ("pipecat_example_caller.py", "pipecat", 'Well, you said "x is not on the menu".'),
+    ],
+)
+async def test_the_examples_of_agents_call_a_function_and_answer(
+    settings: Settings, tmp_path: Path, script: str, environment: str, answer: str
+) -> None:
+    async with talking_gateway(settings) as gateway:
+        report = await hold_call(Caller(script, environment), gateway.app.url, tmp_path)
+    assert report["complaints"] == []
+    assert "error" not in report
+    assert report[f"assistant: {answer}"]

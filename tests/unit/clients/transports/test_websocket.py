@@ -29,7 +29,7 @@ from duologue.protocol.commands import AppendAudio, ClearAudio, UpdateSession
 from duologue.protocol.dialects import Encoding
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
-from duologue.protocol.events import AudioCleared, SessionCreated
+from duologue.protocol.events import AudioCleared, ResumableSessionCreated, SessionCreated
 from duologue.protocol.json_codec import UnknownEvent
 from tests.fakes.small_gateway import API_KEY
 
@@ -85,7 +85,8 @@ async def test_a_duplex_session_begins_with_its_description(
     assert transport.dialect is CLIENT_DIALECTS["duplex", encoding]
     await transport.send(UpdateSession(session=DuplexPatch(auto_response=False)))
     greeting = await transport.receive()
-    assert isinstance(greeting.event, SessionCreated)
+    assert isinstance(greeting.event, ResumableSessionCreated)
+    assert greeting.event.resume_token
     session = greeting.event.session
     assert isinstance(session, DuplexSessionResource)
     assert session.extra_body.auto_response is False

@@ -1,0 +1,113 @@
+"""The programs of docs/sdk.md and of examples/, run as their readers run them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import wave
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from duologue.app import App, running_app
+from duologue.settings import ModelSettings
+from tests.fakes.talking_gateway import speech, talking_settings
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "sdk.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+TURNS = [
+    {
+        "line": "Paris.",
+        "calls": [
+            {"name": "weather", "arguments": '{"city":"Nice"}'},
+            {"name": "price", "arguments": '{"what":"tea"}'},
+        ],
+    },
+    {"line": "It is {outputs}."},
+]
+
+PRINTED = [
+    [r"Paris\. completed \d{3} ms of speech"],
+    [r"heard \d+ bytes", r"Paris\."],
+    [r"It is sunny in Nice\."],
+    [r"caller done 'What is the capital of France\?' ''", r"assistant cut '.*' '.*'"],
+    [r"turn_based_duplex", r"the server knows that \d+ ms were heard"],
+    [r"invalid_value session\.audio\.output\.speed"],
+]
+"""Lines that each program prints."""
+
+pytestmark = pytest.mark.timeout(40)
+
+
+@pytest_asyncio.fixture
+async def gateway(tmp_path: Path) -> AsyncIterator[App]:
+    model = ModelSettings(name="scripted", plugin="scripted", options={"turns": TURNS})
+    settings = talking_settings(tmp_path).model_copy(update={"models": (model,)})
+    async with running_app(settings) as app:
+        yield app
+        await app.sessions.wait_empty(5)
+        assert len(app.sessions) == 0
+
+
+async def printed(app: App, *command: str) -> list[str]:
+    """Run a program to its end; what it printed."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-W",
+        "error",
+        *command,
+        env={**os.environ, "DUOLOGUE_URL": app.url, "PYTHONPATH": str(ROOT)},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(30):
+            said, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    text = said.decode()
+    assert process.returncode == 0, text
+    return text.splitlines()
+
+
+@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+async def test_each_program_of_the_page_runs(gateway: App, number: int) -> None:
+    program = PROGRAMS[number]
+    assert "localhost:8080" in program
+    lines = await printed(gateway, "-c", program.replace("localhost:8080", gateway.url))
+    for expected in PRINTED[number]:
+        assert any(re.fullmatch(expected, line) for line in lines), lines
+
+
+def test_every_program_has_something_that_it_prints() -> None:
+    assert len(PROGRAMS) == len(PRINTED)
+
+
+async def test_the_shortest_example_asks(gateway: App) -> None:
+    example = str(ROOT / "examples" / "ask.py")
+    assert await printed(gateway, example, "What", "is it?") == ["Paris."]
+
+
+async def test_the_voice_agent_hears_a_file_looks_up_a_price_and_writes_its_answer(
+    gateway: App, tmp_path: Path
+) -> None:
+    question, answer = tmp_path / "question.wav", tmp_path / "answer.wav"
+    with wave.open(str(question), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(24_000)
+        file.writeframes(speech(700))
+    example = str(ROOT / "examples" / "voice_agent.py")
+    lines = await printed(gateway, example, "--wav", str(question), "--out", str(answer))
+    assert lines == ["waiter: It is tea costs two euros."]
+    with wave.open(str(answer)) as file:
+        assert file.getnframes() > 12_000
