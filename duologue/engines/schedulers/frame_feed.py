@@ -1,0 +1,288 @@
+"""The audio that one session brings to a lockstep model, as counts of samples and moments.
+
+The tick is the clock, never the client: what is missing at a tick is silence, what comes beyond a
+stated debt is dropped, and a client whose clock runs faster or slower is followed by taking a few
+samples more or less for a frame. This module must not know samples, groups or other sessions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+MERGED_S = 0.001
+"""Messages that come closer together count as one, so that memory stays bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedLimits:
+    """What a model needs, and how far it follows its client.
+
+    Args:
+        frame_samples: What one step hears; ``rate_hz``: how many samples a second has.
+        debt_samples: What may wait beyond the frame that comes next. A client whose messages are
+            longer than this and a frame together loses audio.
+        max_slip_samples: How many samples more or less than a frame one frame may be made of.
+            A hundredth is a sixth of a semitone.
+        reserve_s: How long before its tick the last sample of a frame should be there.
+        window_frames: Over how many frames the client's clock is judged.
+    """
+
+    frame_samples: int = 1920
+    rate_hz: int = 24_000
+    debt_samples: int = 3840
+    max_slip_samples: int = 19
+    reserve_s: float = 0.005
+    window_frames: int = 25
+
+    @property
+    def period_s(self) -> float:
+        """From one tick to the next."""
+        return self.frame_samples / self.rate_hz
+
+
+class Cut(NamedTuple):
+    """How the frame of one session is made at one tick.
+
+    Args:
+        slot: Of the model; ``stay``: which session there, counted over all.
+        frame: Which frame of that session, from 0.
+        take: Samples to take from the input, in order. They fill ``frame_samples - silence``; a
+            difference of a few is slip, and they are fitted.
+        silence: Samples of silence; before the audio where ``leads``, else after it.
+        arrived_at: When the last sample taken came; ``None`` where none is.
+        since: From when on lateness counts: the same, but the tick itself where no sample is taken,
+            or where the last one had come before the tick before, and had to wait for its turn.
+    """
+
+    slot: int
+    stay: int
+    frame: int
+    take: int
+    silence: int
+    leads: bool
+    arrived_at: float | None
+    since: float
+
+
+@dataclass(slots=True)
+class FrameCounters:
+    """What happened to the frames of one session, or of all.
+
+    Args:
+        frames: Made so far; ``silent_frames`` held no audio at all.
+        silence_samples: Put in because audio was missing at a tick.
+        dropped_samples: Came beyond the debt, or while nobody listened.
+        squeezed_samples: Taken beyond a frame, and ``stretched_samples`` short of it, by slip.
+        held_frames: Had come before the tick before theirs: the client was ahead.
+        late_frames: Ready too long after the arrival of their last sample.
+        skipped_ticks: Left out because the model was a whole period behind.
+        moves: To another group, because the client's messages had wandered from its ticks.
+    """
+
+    frames: int = 0
+    silent_frames: int = 0
+    silence_samples: int = 0
+    dropped_samples: int = 0
+    squeezed_samples: int = 0
+    stretched_samples: int = 0
+    held_frames: int = 0
+    late_frames: int = 0
+    skipped_ticks: int = 0
+    moves: int = 0
+
+    def add(self, other: FrameCounters) -> None:
+        """Add what another one counted."""
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+class Feed:
+    """What one session has sent and no frame has taken.
+
+    Args:
+        slot: Of the model; ``stay``: which session there. Both are handed on in each cut.
+    """
+
+    __slots__ = (
+        "_ends_silent",
+        "_last_due",
+        "_least_wait_s",
+        "_limits",
+        "_longest_samples",
+        "_marks",
+        "_received",
+        "_seen_frames",
+        "_slip_left",
+        "_slip_step",
+        "_taken",
+        "counters",
+        "message_samples",
+        "not_before",
+        "slot",
+        "stay",
+        "wait_s",
+    )
+
+    def __init__(self, slot: int, stay: int, limits: FeedLimits) -> None:
+        self.slot = slot
+        self.stay = stay
+        self.counters = FrameCounters()
+        self.wait_s: float | None = None
+        """The least wait of a frame for its tick in the window that has just ended."""
+        self.message_samples = 0
+        """The longest message of that window."""
+        self.not_before = -math.inf
+        """Masked at ticks before this moment."""
+        self._limits = limits
+        self._received = 0
+        self._taken = 0
+        # (samples received in all, when): the last sample of each message that still waits.
+        self._marks: deque[tuple[int, float]] = deque()
+        # To be taken beyond frames (short of them, if negative) in all, and at one tick.
+        self._slip_left = 0
+        self._slip_step = 0
+        self._ends_silent = True
+        self._last_due = -math.inf
+        # The window in which the client's clock is judged.
+        self._longest_samples = 0
+        self._least_wait_s = math.inf
+        self._seen_frames = 0
+
+    @property
+    def level_samples(self) -> int:
+        """How much waits."""
+        return self._received - self._taken
+
+    def arrived(self, samples: int, at: float) -> int:
+        """Take note of a message of audio.
+
+        Returns:
+            How many samples must be dropped, the oldest first, those of this message among them.
+        """
+        self._longest_samples = max(self._longest_samples, samples)
+        self._received += samples
+        if self._marks and at - self._marks[-1][1] < MERGED_S:
+            at = self._marks.pop()[1]
+        self._marks.append((self._received, at))
+        most = self._limits.frame_samples + self._limits.debt_samples
+        excess = max(0, self.level_samples - most)
+        self._advance(excess)
+        self.counters.dropped_samples += excess
+        return excess
+
+    def cut(self, due: float) -> Cut:
+        """Make the frame of the tick that was due then, of what has come so far."""
+        limits, counters = self._limits, self.counters
+        take = min(self.level_samples, limits.frame_samples + self._slip())
+        silence, leads = 0, False
+        if take < limits.frame_samples - limits.max_slip_samples:
+            leads = self._ends_silent
+            if leads:
+                take = self._rested_samples(due)
+            silence = limits.frame_samples - take
+        arrived_at = self._advance(take)
+        since = due if arrived_at is None else arrived_at
+        if arrived_at is not None and arrived_at <= self._last_due:
+            counters.held_frames += 1
+            since = due
+        cut = Cut(self.slot, self.stay, counters.frames, take, silence, leads, arrived_at, since)
+        self._count(take, silence)
+        self._ends_silent = silence > 0 and not (leads and take)
+        self._last_due = due
+        if silence or arrived_at is None:
+            self._start_window()
+            self._slip_left = 0
+        else:
+            self._judge(due - arrived_at)
+        return cut
+
+    def realign(self, not_before: float) -> None:
+        """Go on with another group, whose ticks the client's messages precede by enough."""
+        self.not_before = not_before
+        self._slip_left = 0
+        self.counters.moves += 1
+
+    def _slip(self) -> int:
+        return max(-self._slip_step, min(self._slip_step, self._slip_left))
+
+    def _rested_samples(self, due: float) -> int:
+        """Leave what came in the last moment for the next tick, as speech begins.
+
+        So the reserve against jitter is there from the first frame on.
+        """
+        rested = self._taken
+        for received, at in self._marks:
+            if at > due - self._limits.reserve_s:
+                break
+            rested = received
+        return rested - self._taken
+
+    def _advance(self, samples: int) -> float | None:
+        """Take samples out, and tell when the last of them came."""
+        if not samples:
+            return None
+        self._taken += samples
+        while self._marks[0][0] < self._taken:
+            self._marks.popleft()
+        at = self._marks[0][1]
+        if self._marks[0][0] == self._taken:
+            self._marks.popleft()
+        return at
+
+    def _count(self, take: int, silence: int) -> None:
+        counters = self.counters
+        counters.frames += 1
+        counters.silent_frames += not take
+        counters.silence_samples += silence
+        if not silence:
+            slip = take - self._limits.frame_samples
+            planned = min(abs(slip), abs(self._slip_left)) if slip * self._slip_left > 0 else 0
+            self._slip_left -= int(math.copysign(planned, self._slip_left))
+            counters.squeezed_samples += max(0, slip)
+            counters.stretched_samples += max(0, -slip)
+
+    def _start_window(self) -> None:
+        self.wait_s = None
+        self._least_wait_s = math.inf
+        self._seen_frames = 0
+        self._longest_samples = 0
+
+    def _judge(self, wait_s: float) -> None:
+        """Choose the slip of the next window by the least wait of this one.
+
+        A wait can only be chosen to within one message, since samples come by messages: so it is
+        good anywhere between the reserve, and the reserve and one message.
+        """
+        self.wait_s = None
+        if self._slip_left:
+            return
+        limits = self._limits
+        self._least_wait_s = min(self._least_wait_s, wait_s)
+        self._seen_frames += 1
+        if self._seen_frames < limits.window_frames:
+            return
+        least_s, message = self._least_wait_s, max(1, self._longest_samples)
+        missing = math.ceil((limits.reserve_s - least_s) * limits.rate_hz)
+        excess = -missing - message
+        # Waits change by whole messages: a frame ends in an earlier one once what is left of its
+        # own is given back, and in a later one once that is taken.
+        left = self._left_of_message()
+        if missing > 0:
+            self._slip_left = -max(1, math.ceil(missing / message) * message - left)
+        elif excess > 0:
+            most = limits.window_frames * limits.max_slip_samples
+            self._slip_left = min(most, (math.ceil(excess / message) - 1) * message + left + 1)
+        step = math.ceil(abs(self._slip_left) / limits.window_frames)
+        self._slip_step = min(limits.max_slip_samples, step)
+        self._start_window()
+        self.wait_s, self.message_samples = least_s, message
+
+    def _left_of_message(self) -> int:
+        """Tell what is left of the message in which the last frame ended."""
+        if not self._marks:
+            return 0
+        left = self._marks[0][0] - self._taken
+        return left if left < self._longest_samples else 0
