@@ -177,7 +177,7 @@ class TapedMachine(SessionMachine):
                     )
                 )
             )
-            if self.ended is not None and _ends(result):
+            if self.ended is not None and _ends(call, result):
                 self._tape.finish()
 
     def _take_ids(self) -> list[str]:
@@ -188,6 +188,6 @@ class TapedMachine(SessionMachine):
     _depth = 0
 
 
-def _ends(result: object) -> bool:
-    effects = result[1] if isinstance(result, tuple) and len(result) == 2 else result
+def _ends(call: str, result: Any) -> bool:
+    effects = result[1] if call == "pull" and result is not None else result
     return isinstance(effects, Sequence) and any(isinstance(e, EndSession) for e in effects)

@@ -65,7 +65,7 @@ class TracedObserver(SessionObserver):
     def delivered(self, event: Event, now: float) -> None:
         """Note what the client is told, and the first sound that it gets."""
         super().delivered(event, now)
-        if type(event) is AudioDelta:
+        if isinstance(event, AudioDelta):
             if not self._audible and event.response_id == self._response_id:
                 self._audible = True
                 self._times.first_audible = now

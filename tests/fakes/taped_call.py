@@ -45,8 +45,12 @@ def plugin() -> FakePlugin:
     return FakePlugin(Capabilities(reads_transcripts=True))
 
 
-def interrupted_call(memory: MemoryTape | None) -> FakeCall:
-    """Hold the call: the answer is cut at ``CUT_MS``, and the person's second turn is kept."""
+def interrupted_call(memory: MemoryTape | None, *more_cuts_ms: int) -> FakeCall:
+    """Hold the call: the answer is cut at ``CUT_MS``, and the person's second turn is kept.
+
+    Args:
+        more_cuts_ms: Where the client says afterwards that it was.
+    """
     engine = FakeEngine(pipelines=("vad", "end_of_turn", "asr", STAGE))
     call = FakeCall(plugin(), engine, tape=None if memory is None else memory.tape)
     call.hush(10)
@@ -63,7 +67,8 @@ def interrupted_call(memory: MemoryTape | None) -> FakeCall:
     call.hush(20)
     call.say(20)
     item = call.client.last(OutputItemAdded).item
-    call.send(TruncateItem(item_id=item.id, audio_end_ms=CUT_MS))
+    for cut_ms in (CUT_MS, *more_cuts_ms):
+        call.send(TruncateItem(item_id=item.id, audio_end_ms=cut_ms))
     call.hush(40)
     call.session.close("client_gone")
     return call

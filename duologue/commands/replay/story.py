@@ -6,6 +6,7 @@ know tables or pictures.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from duologue.engines.payloads import AudioChunk, VoiceActivity
 from duologue.engines.ports import Ended, Outcome, Output
 from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import AudioFormat, OpusFormat
+from duologue.protocol.commands import TruncateItem
 from duologue.protocol.events import (
     AudioCommitted,
     ErrorEvent,
@@ -36,6 +38,7 @@ from duologue.protocol.response_events import (
     ResponseCreated,
     ResponseDone,
 )
+from duologue.sessions.effects import EndSession
 from duologue.sessions.inputs import SessionInput
 from duologue.sessions.packing import unpack
 from duologue.sessions.recording import Recording, Step
@@ -104,6 +107,7 @@ class Answer:
     made_s: float = 0.0
     cut_s: float | None = None
     cut_at: float | None = None
+    cut_by_client: bool = False
     asked_by: Turn | None = None
 
     @property
@@ -207,6 +211,7 @@ class _Reader:
         self._answers: dict[str, Answer] = {}
         self._items: dict[str, Answer] = {}
         self._turns: dict[str, Turn] = {}
+        self._asked_cuts: dict[str, list[int]] = {}
         self._at = 0.0
 
     def read(self) -> Story:
@@ -226,11 +231,15 @@ class _Reader:
         return story
 
     def _step(self, step: Step) -> None:
+        effects = step.result[1] if step.call == "pull" and step.result else step.result
+        # Most steps lead to nothing, and a recording has many.
+        if effects and "EndSession" in str(effects):
+            for effect in unpack(effects):
+                if isinstance(effect, EndSession):
+                    self._story.ended = effect.reason
         match step.call:
             case "apply":
                 self._input(unpack(step.given)[0])
-            case "close" | "crash":
-                self._story.ended = self._story.ended or str(step.given[0])
             case "pull" if step.result is not None:
                 for event in unpack(step.result)[0]:
                     self._event(event)
@@ -252,6 +261,8 @@ class _Reader:
             case Output(fence=fence, payload=AudioChunk(pcm=pcm, rate_hz=rate_hz)):
                 if fence.lane in self._answers:
                     self._answers[fence.lane].made_s += len(pcm) / 2 / rate_hz
+            case TruncateItem(item_id=item_id, audio_end_ms=end_ms):
+                self._asked_cuts.setdefault(item_id, []).append(end_ms)
             case Ended(request_id=request_id, outcome=Outcome.FAILED, code=code):
                 self._story.faults.append(Fault(self._at, f"request {request_id} failed: {code}"))
             case _:
@@ -293,13 +304,25 @@ class _Reader:
             case ResponseDone(response=response):
                 self._done(response.id, response.status, response.status_details)
             case ItemTruncated(item_id=item_id, audio_end_ms=end_ms):
-                if (cut := self._items.get(item_id)) is not None:
-                    cut.cut_s = end_ms / 1000
-                    cut.cut_at = cut.cut_at or at
-                    # What would have played behind it does not.
-                    self._busy_until = min(self._busy_until, at)
+                self._cut(item_id, end_ms)
             case _:
                 pass
+
+    def _cut(self, item_id: str, end_ms: int) -> None:
+        """Move a cut as the ledger does: the client's word replaces ours, and only shrinks."""
+        answer = self._items.get(item_id)
+        if answer is None:
+            return
+        asked = self._asked_cuts.get(item_id, [])
+        if end_ms in asked:
+            asked.remove(end_ms)
+            known = answer.cut_s if answer.cut_by_client and answer.cut_s is not None else math.inf
+            answer.cut_s, answer.cut_by_client = min(known, end_ms / 1000), True
+        elif not answer.cut_by_client:
+            answer.cut_s = end_ms / 1000
+        answer.cut_at = answer.cut_at or self._at
+        # What would have played behind it does not.
+        self._busy_until = min(self._busy_until, self._at)
 
     def _delta(self, event: AudioDelta) -> None:
         answer = self._answers.get(event.response_id)

@@ -64,3 +64,15 @@ def test_a_crash_is_the_last_step(content: bool) -> None:
     raised = [step for step in steps if step.raised]
     assert [step.raised for step in raised] == [PluginError.__name__]
     assert "crash" in [step.call for step in steps]
+
+
+@pytest.mark.parametrize("answers", [0, 1, 2])
+def test_the_end_is_in_the_recording_whatever_still_ran(answers: int) -> None:
+    memory = MemoryTape(content=False)
+    call = FakeCall(FakePlugin(), tape=memory.tape)
+    if answers:
+        call.send(CreateResponse())
+    if answers > 1:
+        call.say(2)
+    call.session.close("client_gone")
+    assert "close" in [step.call for step in memory.recording().steps]

@@ -7,6 +7,7 @@ import pytest
 from duologue.commands.replay.story import Story, story_of
 from duologue.engines.payloads import AudioChunk
 from duologue.protocol.commands import CreateResponse, DeleteItem
+from duologue.protocol.events import ItemTruncated
 from duologue.protocol.response_events import AudioDelta
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
@@ -37,6 +38,19 @@ def test_an_answer_was_heard_exactly_up_to_where_its_client_cut_it(content: bool
     assert answer.heard_until == pytest.approx(answer.sounds[0].at_s + CUT_MS / 1000)
     assert answer.made_s == pytest.approx(6.0)
     assert (answer.status, answer.reason) == ("cancelled", "turn_detected")
+
+
+def test_a_cut_of_the_client_replaces_ours_and_only_shrinks() -> None:
+    memory = MemoryTape(content=False)
+    call = interrupted_call(memory)
+    item_id = call.client.of(AudioDelta)[0].item_id
+    assert CUT_MS in [event.audio_end_ms for event in call.client.of(ItemTruncated)]
+    for later in ((CUT_MS + 500,), (CUT_MS + 500, 200), (200, 0, 10**9)):
+        memory = MemoryTape(content=False)
+        interrupted_call(memory, *later)
+        answer = story_of(memory.recording()).answers[0]
+        assert answer.item_id == item_id
+        assert answer.heard_s == min(CUT_MS, *later) / 1000
 
 
 @pytest.mark.parametrize("content", [True, False])
