@@ -6,6 +6,7 @@ Nothing else looks anything up globally; every part gets what it needs from here
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from aiohttp import web
 
-from duologue.artifacts.references import resolve_references
+from duologue.artifacts.references import references_in, resolve_references
 from duologue.artifacts.store import Store
 
 # Loading the codec takes a tenth of a second: not in the middle of a call.
@@ -275,10 +276,10 @@ def configured_pipelines(settings: Settings) -> dict[str, Pipeline]:
     """
     shipped = [BUILT_IN_FOLDER / f"{name}.yaml" for name in settings.engine.pipelines]
     store = Store(settings.artifacts)
-    return {
-        name: _with_weights(pipeline, store)
-        for name, pipeline in load_pipelines([*shipped, *settings.engine.pipeline_files]).items()
-    }
+    pipelines = load_pipelines([*shipped, *settings.engine.pipeline_files])
+    stages = [stage for pipeline in pipelines.values() for stage in pipeline.stages]
+    store.check({id_ for stage in stages for id_ in references_in(stage.settings)})
+    return {name: _with_weights(pipeline, store) for name, pipeline in pipelines.items()}
 
 
 def _with_weights(pipeline: Pipeline, store: Store) -> Pipeline:
@@ -307,10 +308,25 @@ async def _listen(runner: web.AppRunner, gateway: GatewaySettings, tls: Tls | No
             runner, gateway.host, gateway.port, backlog=1024, ssl_context=context
         ).start()
     except OSError as exc:
-        raise ConfigError(
-            f"cannot listen on {gateway.host}:{gateway.port}: {exc.strerror}. Choose another "
-            "with --gateway.port, or 0 for any free one."
-        ) from exc
+        raise ConfigError(why_not_listening(gateway, exc)) from exc
+
+
+def why_not_listening(gateway: GatewaySettings, exc: OSError) -> str:
+    """Return what to tell whoever starts the server, and what to change."""
+    place = f"cannot listen on {gateway.host}:{gateway.port}"
+    match exc.errno:
+        case errno.EADDRINUSE:
+            return (
+                f"{place}: another program does, perhaps a Duologue. Stop it, or choose another "
+                "port with --gateway.port, or 0 for any free one."
+            )
+        case errno.EACCES:
+            return f"{place}: ports below 1024 need rights. Choose another with --gateway.port."
+        case _:
+            return (
+                f"{place}: this is not an address of this machine. --gateway.host is 127.0.0.1 for "
+                "this machine alone, 0.0.0.0 for its networks."
+            )
 
 
 def _transports(runner: web.AppRunner) -> list[asyncio.Transport | None]:

@@ -7,15 +7,20 @@ installed. This module must not know what a command does.
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from duologue import __version__
 from duologue.core.errors import ConfigError, DuologueError
+from duologue.core.installation import install_command
+
+LONGEST_USAGE_CHARS = 1000
+"""What is longer hides the error below it; ``serve`` has more than a hundred options."""
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
@@ -47,7 +52,7 @@ class Command:
                 raise
             raise ConfigError(
                 f"'{self.name}' needs the package '{exc.name}', which is not installed. "
-                f"Install it with: pip install 'duologue[{self.extra}]'"
+                f"Install it with: {install_command(f'duologue[{self.extra}]')}"
             ) from exc
 
 
@@ -89,9 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="duologue", description="A realtime full-duplex voice gateway."
-    )
+    parser = _Parser(prog="duologue", description="A realtime full-duplex voice gateway.")
     parser.add_argument("--version", action="version", version=f"duologue {__version__}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     wanted = next((word for word in arguments if not word.startswith("-")), None)
@@ -102,9 +105,53 @@ def _run(arguments: list[str]) -> int:
             module.register(subparsers)
         else:
             subparsers.add_parser(command.name, help=command.help)
-    args = parser.parse_args(arguments)
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        chosen = subparsers.choices[args.command]
+        chosen.error(_what_is_unknown(unknown, chosen))
     result: int = module.run(args)
     return result
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses in few lines; whoever did not name a command or an action gets the list of them.
+
+    The parsers of commands are of this class, too.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and leave."""
+        if message.endswith(("COMMAND", "ACTION")):
+            self.print_help(sys.stderr)
+            self.exit(EXIT_REFUSED)
+        usage = self.format_usage()
+        if len(usage) > LONGEST_USAGE_CHARS:
+            usage = f"usage: {self.prog} [OPTION ...]; {self.prog} --help lists them\n"
+        self.exit(EXIT_REFUSED, f"{usage}{self.prog}: {message}\n")
+
+    def format_help(self) -> str:
+        """As usual; descriptions are docstrings, whose marks mean nothing on a terminal."""
+        return super().format_help().replace("``", "")
+
+    def options(self) -> list[str]:
+        """Return every option, those of actions below included."""
+        found = [option for action in self._actions for option in action.option_strings]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += [option for below in action.choices.values() for option in below.options()]
+        return found
+
+
+def _what_is_unknown(unknown: Sequence[str], parser: _Parser) -> str:
+    option = next((word for word in unknown if word.startswith("--")), None)
+    if option is None:
+        return f"unknown arguments: {' '.join(unknown)}"
+    name = option.partition("=")[0]
+    known = sorted(set(parser.options()))
+    # ``--port`` is short for what somebody remembers of ``--gateway.port``.
+    near = [each for each in known if each.endswith("." + name.removeprefix("--"))]
+    near = near or difflib.get_close_matches(name, known, n=1)
+    return f"there is no option {name}" + (f"; did you mean {' or '.join(near)}?" if near else "")
 
 
 def _report(message: str, code: int) -> int:

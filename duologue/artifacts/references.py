@@ -12,6 +12,14 @@ from duologue.artifacts.store import Store
 PREFIX = "artifact:"
 
 
+def references_in(value: Any) -> set[str]:
+    """Return the ids of all artifacts that ``value`` refers to, at any depth."""
+    if isinstance(value, str):
+        return {value.removeprefix(PREFIX)} if value.startswith(PREFIX) else set()
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return {found for item in below for found in references_in(item)}
+
+
 def resolve_references(value: Any, store: Store) -> Any:
     """Return ``value`` with every reference in it replaced by a path, at any depth.
 

@@ -26,6 +26,7 @@ from duologue.artifacts.package_index import PackageIndex, Pip
 from duologue.artifacts.progress import ProgressSink, Silence
 from duologue.artifacts.pull import Pull
 from duologue.artifacts.settings import ArtifactSettings
+from duologue.core.installation import duologue_command, install_command
 
 
 class State(StrEnum):
@@ -92,9 +93,30 @@ class Store:
         if artifact.kind is Kind.LIBRARY:
             raise _not_installed(artifact)
         raise ArtifactMissing(
-            f"{artifact.id} is {state} in {self._cache.root}. "
-            f"Get it ({artifact.size_bytes / 1e6:,.0f} MB) with: duologue models pull {artifact.id}"
+            f"{artifact.id} is {state} in {self._cache.root}. Get it "
+            f"({artifact.size_bytes / 1e6:,.0f} MB) with: {_pull_command([artifact])}"
         )
+
+    def check(self, ids: Iterable[str]) -> None:
+        """Look for all that somebody needs.
+
+        Raises:
+            UnknownArtifact: No such id.
+            ArtifactMissing: Weights are not here. Names all of them, so that one command is enough.
+        """
+        missing = [
+            artifact
+            for artifact in map(self.manifest.get, sorted(ids))
+            if artifact.kind is Kind.WEIGHTS and self._state(artifact) is not State.READY
+        ]
+        if len(missing) > 1:
+            size_mb = sum(artifact.size_bytes for artifact in missing) / 1e6
+            raise ArtifactMissing(
+                f"{', '.join(artifact.id for artifact in missing)} are missing in "
+                f"{self._cache.root}. Get them ({size_mb:,.0f} MB) with: {_pull_command(missing)}"
+            )
+        for artifact in missing:
+            self.path(artifact.id)
 
     def pull(
         self,
@@ -189,7 +211,7 @@ class Store:
                 _not_installed(artifact)
                 if artifact.kind is Kind.LIBRARY
                 else ArtifactMissing(
-                    f"{artifact.id} is {state}; get it with: duologue models pull {artifact.id}"
+                    f"{artifact.id} is {state}; get it with: {_pull_command([artifact])}"
                 )
             )
             return
@@ -217,11 +239,15 @@ def _size_bytes(path: Path | None) -> int | None:
         return None
 
 
+def _pull_command(artifacts: Sequence[Artifact]) -> str:
+    return duologue_command(f"models pull {' '.join(artifact.id for artifact in artifacts)}")
+
+
 def _not_installed(artifact: Artifact) -> ArtifactMissing:
     wanted = f"{artifact.distribution}=={artifact.upstream.revision}"
     return ArtifactMissing(
         f"{artifact.id} is part of {wanted}, which is not installed, or another version is. "
-        "Install it with: pip install 'duologue[local]'"
+        f"Install it with: {install_command('duologue[local]')}"
     )
 
 
@@ -231,7 +257,7 @@ def _reinstall(artifact: Artifact) -> str:
 
 
 def _remove(path: Path, artifact: Artifact) -> str:
-    anew = f"get it anew with: duologue models pull {artifact.id}"
+    anew = f"get it anew with: {_pull_command([artifact])}"
     try:
         path.unlink()
     except OSError as exc:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from duologue.core.errors import ConfigError
 
+BASE_PATH = "/v1"
 ENDPOINT_PATH = "/v1/realtime"
 DEFAULT_URL = "ws://localhost:8080/v1/realtime"
 
@@ -19,8 +20,9 @@ _SCHEMES = {"ws": "ws", "http": "ws", "wss": "wss", "https": "wss"}
 def realtime_url(address: str, model: str | None = None, *, duplex: bool = False) -> str:
     """Return the WebSocket URL for an address as people give it.
 
-    ``localhost:8080``, ``http://localhost:8080/`` and ``ws://localhost:8080/v1/realtime`` are the
-    same server. A path is kept, and so is a query.
+    ``localhost:8080``, ``http://localhost:8080/v1`` (the base URL of other clients) and
+    ``ws://localhost:8080/v1/realtime`` are the same server. Any other path is kept, and so is a
+    query.
 
     Args:
         duplex: Ask for the duplex dialect, in which the client speaks first.
@@ -41,7 +43,7 @@ def realtime_url(address: str, model: str | None = None, *, duplex: bool = False
     if duplex:
         asked = {"duplex": "1", "autostart": "0"}
         query = [*((name, value) for name, value in query if name not in asked), *asked.items()]
-    path = parts.path if parts.path not in ("", "/") else ENDPOINT_PATH
+    path = ENDPOINT_PATH if parts.path.rstrip("/") in ("", BASE_PATH) else parts.path
     return urlunsplit((scheme, parts.netloc, path, urlencode(query), ""))
 
 

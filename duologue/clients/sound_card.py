@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from duologue.clients.errors import AudioDeviceError
 from duologue.core.audio import SAMPLE_BYTES
+from duologue.core.installation import install_command
 
 OTHER_WAYS = "Without one, use files: duologue talk --wav in.wav --out out.wav"
 
@@ -135,7 +136,8 @@ def load_portaudio() -> ModuleType:
         import sounddevice
     except ImportError as exc:
         raise AudioDeviceError(
-            f"microphone and loudspeaker need one more package: pip install 'duologue[audio]'. "
+            "microphone and loudspeaker need one more package: "
+            f"{install_command('duologue[audio]')}. "
             f"{OTHER_WAYS}"
         ) from exc
     except OSError as exc:

@@ -130,6 +130,14 @@ def _check_name(where: str, kind: str, name: str, known: Collection[str]) -> Non
 def _read(path: Path) -> Pipeline:
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as exc:
+        if path.parent == BUILT_IN_FOLDER:
+            shipped = ", ".join(sorted(each.stem for each in BUILT_IN_FOLDER.glob("*.yaml")))
+            raise ConfigError(
+                f"engine.pipelines: there is no pipeline {path.stem!r}; there are {shipped}. "
+                "One of your own goes into engine.pipeline_files"
+            ) from exc
+        raise ConfigError(f"engine.pipeline_files: there is no file {path}") from exc
     except (OSError, yaml.YAMLError) as exc:
         raise ConfigError(f"pipeline {path}: {exc}") from exc
     try:

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from duologue.core.clock import SystemClock
-from duologue.core.errors import DuologueError, EngineError
+from duologue.core.errors import ConfigError, DuologueError, EngineError
 from duologue.engines import framing
 from duologue.engines.messages import Died, Report, WorkerSpec
 from duologue.engines.runners.registry import RunnerRegistry
@@ -46,6 +46,8 @@ def serve(worker: StageWorker, post: Callable[[Report], None]) -> None:
     """Run a worker to its end; if it dies, its last words say of what."""
     try:
         worker.run()
+    except ConfigError as exc:
+        post(Report([Died(exc.code, exc.message)]))  # the user's typing error: where is no matter
     except DuologueError as exc:
         traceback.print_exc()
         post(Report([Died(exc.code, exc.message)]))

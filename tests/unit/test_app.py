@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import re
 import socket
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from duologue.app import configured_pipelines, running_app
+from duologue.app import configured_pipelines, running_app, why_not_listening
 from duologue.artifacts.errors import ArtifactMissing
 from duologue.artifacts.settings import ArtifactSettings
 from duologue.core.errors import CapacityError, ConfigError
@@ -89,6 +91,21 @@ async def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
                 pass
 
 
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.EADDRINUSE, "another program does.*--gateway.port"),
+        (errno.EACCES, "below 1024.*--gateway.port"),
+        (errno.EADDRNOTAVAIL, "not an address of this machine.*--gateway.host"),
+    ],
+)
+def test_why_nobody_can_be_listened_to_names_the_setting_to_change(
+    number: int, advice: str
+) -> None:
+    said = why_not_listening(GatewaySettings(port=80), OSError(number, "no"))
+    assert re.match(rf"cannot listen on 127\.0\.0\.1:80: .*{advice}", said)
+
+
 async def test_a_plugin_that_there_is_not_is_refused_before_anything_starts() -> None:
     models = (ModelSettings(name="parrot", plugin="parrot"),)
     with pytest.raises(ConfigError, match="parrot"):
@@ -136,7 +153,7 @@ def test_pipelines_that_ship_are_found_by_name() -> None:
 
 def test_a_pipeline_that_there_is_not_is_refused() -> None:
     engine = EngineSettings(pipelines=("nonsense",))
-    with pytest.raises(ConfigError, match="nonsense"):
+    with pytest.raises(ConfigError, match=r"there is no pipeline 'nonsense'; there are asr.*vad"):
         configured_pipelines(changed(small_settings(), engine=engine))
 
 
@@ -145,6 +162,19 @@ def test_weights_that_are_not_there_are_missed_before_a_worker_starts(tmp_path: 
     artifacts = ArtifactSettings(cache_dir=tmp_path)
     with pytest.raises(ArtifactMissing, match="duologue models pull"):
         configured_pipelines(changed(small_settings(), engine=engine, artifacts=artifacts))
+
+
+def test_all_weights_that_are_missing_are_named_with_one_command(tmp_path: Path) -> None:
+    engine = EngineSettings(pipelines=("vad", "asr"))
+    settings = changed(
+        small_settings(), engine=engine, artifacts=ArtifactSettings(cache_dir=tmp_path)
+    )
+    with pytest.raises(
+        ArtifactMissing,
+        match=r"silero-vad, whisper-tiny.en-ct2 are missing.* \(80 MB\) with: "
+        r".*duologue models pull silero-vad whisper-tiny.en-ct2$",
+    ):
+        configured_pipelines(settings)
 
 
 def test_settings_of_a_stage_without_weights_stay_as_they_are(tmp_path: Path) -> None:

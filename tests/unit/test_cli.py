@@ -21,9 +21,13 @@ class FakeCommand(ModuleType):
         super().__init__("duologue.commands.serve")
         self.outcome = outcome
         self.args: argparse.Namespace | None = None
+        self.options = ["--server.name"]
 
     def register(self, subparsers: Any) -> None:
-        subparsers.add_parser("serve").add_argument("--port", type=int)
+        parser = subparsers.add_parser("serve")
+        parser.add_argument("--port", type=int)
+        for option in self.options:
+            parser.add_argument(option)
 
     def run(self, args: argparse.Namespace) -> int:
         self.args = args
@@ -117,6 +121,42 @@ def test_what_cannot_be_understood_is_refused(
         main(arguments)
     assert refusal.value.code == 2
     assert "usage: duologue" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("--prot", "--port"), ("--prot=1", "--port"), ("--name", "--server.name")],
+)
+def test_an_option_that_is_misspelt_is_refused_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, meant: str
+) -> None:
+    install(monkeypatch, 0)
+    with pytest.raises(SystemExit) as refusal:
+        main(["serve", given, "9000"])
+    assert refusal.value.code == 2
+    option = given.partition("=")[0]
+    assert capsys.readouterr().err.endswith(
+        f"duologue serve: there is no option {option}; did you mean {meant}?\n"
+    )
+
+
+def test_a_command_with_many_options_is_refused_in_two_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(monkeypatch, 0).options = [f"--section.setting_{number}" for number in range(100)]
+    with pytest.raises(SystemExit):
+        main(["serve", "--port", "many"])
+    usage, error = capsys.readouterr().err.splitlines()
+    assert usage == "usage: duologue serve [OPTION ...]; duologue serve --help lists them"
+    assert "invalid int value: 'many'" in error
+
+
+def test_without_a_command_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refusal:
+        main([])
+    assert refusal.value.code == 2
+    shown = capsys.readouterr().err
+    assert all(command.help in shown for command in COMMANDS)
 
 
 def test_help_names_every_command_and_loads_none(

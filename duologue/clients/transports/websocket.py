@@ -7,6 +7,7 @@ said in a call.
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -153,7 +154,13 @@ def connect_error(exc: Exception, url: str, open_timeout_s: float) -> DuologueEr
         case InvalidMessage() | InvalidHandshake():
             return NotRealtimeServer(
                 f"something listens at {url}, but it does not speak WebSocket; "
-                "is it the right port?"
+                "is it the right port, and is it "
+                + ("ws:// there?" if url.startswith("wss:") else "wss:// there?")
+            )
+        case ssl.SSLCertVerificationError(verify_message=why):
+            return ServerUnreachable(
+                f"{url} shows a certificate that is not trusted here ({why}). For one of "
+                "duologue serve --tls dev set SSL_CERT_FILE to the file that the server names"
             )
         case OSError():
             return ServerUnreachable(

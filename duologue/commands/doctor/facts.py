@@ -70,6 +70,7 @@ class MachineFacts:
     Args:
         python: Version, as (3, 11, 7).
         load: Average over the last minute; ``None`` where the system does not tell.
+        pip, duologue: What runs these programs of this environment, as one would type it.
     """
 
     python: tuple[int, int, int]
@@ -83,3 +84,5 @@ class MachineFacts:
     weights: tuple[WeightFacts, ...]
     port: PortFacts
     sound: SoundFacts
+    pip: str = "pip"
+    duologue: str = "duologue"

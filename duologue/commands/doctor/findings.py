@@ -93,7 +93,7 @@ def _extras(facts: MachineFacts) -> Iterator[Finding]:
             what,
             Severity.BLOCKED if needed else Severity.HINT,
             f"not installed: {', '.join(extra.missing)}",
-            f"pip install 'duologue[{extra.name}]'" + (f"  (for {use})" if use else ""),
+            f"{facts.pip} install 'duologue[{extra.name}]'" + (f"  (for {use})" if use else ""),
         )
 
 
@@ -123,14 +123,16 @@ def _weights(facts: MachineFacts) -> Iterator[Finding]:
         size = f"{weight.size_bytes / 1e6:,.0f} MB"
         what = f"weights {weight.id}"
         if weight.problem:
-            yield Finding(what, Severity.BLOCKED, weight.problem, _get(weight.id))
+            yield Finding(what, Severity.BLOCKED, weight.problem, _get(facts, weight.id))
         elif weight.state == "ready":
             yield Finding(what, Severity.FINE, size)
         elif weight.is_library:
-            yield Finding(what, Severity.BLOCKED, "not installed", "pip install 'duologue[local]'")
+            yield Finding(
+                what, Severity.BLOCKED, "not installed", f"{facts.pip} install 'duologue[local]'"
+            )
         else:
             # The demonstration fetches what is missing, so nothing is in its way.
-            yield Finding(what, Severity.HINT, f"{weight.state}, {size}", _get(weight.id))
+            yield Finding(what, Severity.HINT, f"{weight.state}, {size}", _get(facts, weight.id))
 
 
 def _disk(facts: MachineFacts) -> Finding:
@@ -168,7 +170,8 @@ def _port(facts: MachineFacts) -> Finding:
         what,
         Severity.HINT,
         f"taken ({port.taken_by})",
-        "choose another one: duologue serve --gateway.port 8081 (the demo takes any free one)",
+        f"choose another one: {facts.duologue} serve --gateway.port 8081 "
+        "(the demo takes any free one)",
     )
 
 
@@ -186,7 +189,8 @@ def _sound(facts: MachineFacts) -> Finding:
             "sound",
             Severity.HINT,
             f"no {' and no '.join(lacks)}",
-            "use files: duologue talk --wav in.wav --out out.wav; or a browser on another machine",
+            f"use files: {facts.duologue} talk --wav in.wav --out out.wav; "
+            "or a browser on another machine",
         )
     return Finding("sound", Severity.FINE, f"{sound.inputs[0]} / {sound.outputs[0]}")
 
@@ -209,5 +213,5 @@ def _browser(facts: MachineFacts) -> Finding:
     )
 
 
-def _get(artifact_id: str) -> str:
-    return f"duologue models pull {artifact_id}"
+def _get(facts: MachineFacts, artifact_id: str) -> str:
+    return f"{facts.duologue} models pull {artifact_id}"

@@ -27,6 +27,7 @@ from duologue.commands.doctor.facts import (
     SoundFacts,
     WeightFacts,
 )
+from duologue.core.installation import duologue_program, pip_program
 
 EXTRAS = ("server", "local", "audio", "webrtc")
 _LEAST_PYTHON = re.compile(r"python_version\s*>=\s*['\"](\d+)\.(\d+)")
@@ -64,6 +65,8 @@ def look(*, verify: bool = False, port: int = _DEFAULT_PORT) -> MachineFacts:
         weights=weights,
         port=probe_port(_DEFAULT_HOST, port),
         sound=probe_sound(),
+        pip=pip_program(),
+        duologue=duologue_program(),
     )
 
 

@@ -12,6 +12,7 @@ from duologue.commands.picture.palette import FAINT, PAPER
 from duologue.commands.picture.sheet import Area, Box, Dot, Label, Line, Shape, Sheet
 from duologue.commands.picture.svg import RIGHT, x_of
 from duologue.core.errors import ConfigError
+from duologue.core.installation import install_command
 
 _DPI = 100
 _POINTS_PER_IN = 80.0
@@ -32,7 +33,7 @@ def load_matplotlib() -> Any:
         import matplotlib
     except ImportError as exc:
         raise ConfigError(
-            "the picture of the call needs matplotlib: pip install 'duologue[local]'"
+            f"the picture of the call needs matplotlib: {install_command('duologue[local]')}"
         ) from exc
     matplotlib.use("Agg")
     from matplotlib import pyplot

@@ -22,7 +22,7 @@ from duologue.clients.devices import Device
 from duologue.clients.errors import CallEnded, CallError
 from duologue.clients.playback import Taken
 from duologue.clients.sound_card import PortAudioCard, load_portaudio, sound_devices
-from duologue.commands.talk.sound_files import read_speech, write_speech
+from duologue.commands.talk.sound_files import check_writable, read_speech, write_speech
 from duologue.commands.talk.transcript_view import TranscriptView
 from duologue.core.errors import ConfigError
 from duologue.protocol.response_events import ResponseDone
@@ -81,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.out is not None and args.wav is None:
         raise ConfigError("--out keeps the answer to a file: it needs --wav FILE")
+    if args.out is not None:
+        check_writable(args.out)
     options = TalkOptions(
         url=args.url,
         api_key=args.api_key or os.environ.get(KEY_VARIABLE),

@@ -5,6 +5,7 @@ This module must not know calls.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,8 @@ def read_speech(path: Path, rate_hz: int = RATE_HZ) -> bytes:
         ConfigError: It cannot be read, or is too long.
     """
     try:
+        if not path.is_file():
+            raise ConfigError(f"cannot read {path}: there is no such file")
         with soundfile.SoundFile(path) as file:
             if file.frames > MAX_FILE_S * file.samplerate:
                 raise ConfigError(
@@ -38,6 +41,19 @@ def read_speech(path: Path, rate_hz: int = RATE_HZ) -> bytes:
     pcm = (np.clip(samples, -1.0, 1.0) * 32767).astype("<i2").tobytes()
     resampler = StreamResampler(from_hz, rate_hz)
     return resampler.process(pcm) + resampler.flush()
+
+
+def check_writable(path: Path) -> None:
+    """Say before a call, and not after it, that its sound cannot be kept.
+
+    Raises:
+        ConfigError: There is no such folder, or it may not be written.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        raise ConfigError(f"cannot write {path}: there is no folder {folder}")
+    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise ConfigError(f"cannot write {path}; name another file")
 
 
 def write_speech(path: Path, lanes: Sequence[bytes], rate_hz: int = RATE_HZ) -> None:

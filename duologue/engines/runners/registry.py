@@ -137,7 +137,8 @@ class RunnerRegistry:
         try:
             values = msgspec.convert(settings, runner_type.settings)
         except msgspec.ValidationError as exc:
-            raise ConfigError(f"settings of the runner {name!r}: {exc}") from exc
+            known = ", ".join(field.name for field in msgspec.structs.fields(runner_type.settings))
+            raise ConfigError(f"settings of the runner {name!r}: {exc}; it takes {known}") from exc
         return Built(runner_type.build(values, wake), runner_type.wakes_itself)
 
     def _look_further(self) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from duologue.artifacts.errors import ArtifactMissing
-from duologue.artifacts.references import resolve_references
+from duologue.artifacts.references import references_in, resolve_references
 from duologue.core.errors import ConfigError
 from tests.unit.artifacts.scene import Scene
 
@@ -16,6 +16,11 @@ def test_references_become_paths_at_any_depth_and_the_rest_is_left_alone(scene: 
         "llm": {"model": str(store.path("voice")), "threads": 2},
         "asr": [[str(store.path("ear")), "ear"]],
     }
+
+
+def test_references_are_found_at_any_depth() -> None:
+    settings = {"llm": {"model": "artifact:voice", "threads": 2}, "asr": [["artifact:ear", "ear"]]}
+    assert references_in(settings) == {"voice", "ear"}
 
 
 def test_a_reference_to_what_is_not_here_says_how_to_get_it(scene: Scene) -> None:

@@ -12,6 +12,7 @@ from duologue.core.errors import ConfigError
         "localhost:8080",
         "ws://localhost:8080",
         "http://localhost:8080/",
+        "http://localhost:8080/v1",
         "WS://localhost:8080/v1/realtime",
         "  http://localhost:8080/v1/realtime ",
     ],

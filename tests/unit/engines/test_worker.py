@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from duologue.core.errors import ConfigError
+from duologue.core.errors import ConfigError, EngineError
 from duologue.engines import framing
 from duologue.engines.messages import (
     Died,
@@ -59,8 +59,15 @@ class TestServe:
         assert isinstance(messages[0], Ready)
         assert messages[1:] == [JobEnded("a", Outcome.CANCELLED)]
 
-    def test_an_error_of_ours_is_passed_on_as_it_is(self) -> None:
+    def test_an_error_of_ours_is_passed_on_as_it_is(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert last_words(EngineError("no room")) == [Died("stage_failed", "no room")]
+        assert "Traceback" in capsys.readouterr().err
+
+    def test_a_wrong_setting_needs_no_traceback(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert last_words(ConfigError("no such voice")) == [Died("invalid_config", "no such voice")]
+        assert capsys.readouterr().err == ""
 
     def test_a_foreign_exception_is_passed_on_without_its_text(
         self, capsys: pytest.CaptureFixture[str]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -117,6 +118,15 @@ async def test_another_page_of_the_server_is_no_endpoint(gateway: App) -> None:
 async def test_nobody_there_says_how_to_start_a_server(unused_tcp_port: int) -> None:
     with pytest.raises(ServerUnreachable, match="duologue serve"):
         await WebSocketTransport.open(f"ws://127.0.0.1:{unused_tcp_port}/v1/realtime")
+
+
+def test_a_certificate_that_is_not_trusted_is_no_absent_server() -> None:
+    untrusted = ssl.SSLCertVerificationError(1, "verify failed")
+    untrusted.verify_message = "self-signed certificate"
+    error = connect_error(untrusted, "wss://x/v1", 1.0)
+    assert isinstance(error, ServerUnreachable)
+    assert "is not trusted here (self-signed certificate)" in error.message
+    assert "SSL_CERT_FILE" in error.message
 
 
 async def test_what_speaks_no_http_is_no_realtime_server() -> None:

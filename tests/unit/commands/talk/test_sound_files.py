@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from duologue.commands.talk.sound_files import read_speech, write_speech
+from duologue.commands.talk.sound_files import check_writable, read_speech, write_speech
 from duologue.core.errors import ConfigError
 
 
@@ -54,6 +54,19 @@ def test_a_file_that_is_too_long_is_refused(tmp_path: Path) -> None:
     soundfile.write(path, np.zeros(8000 * 601, np.int16), 8000)
     with pytest.raises(ConfigError, match="lasts 601 s, the limit is 600 s"):
         read_speech(path)
+
+
+def test_a_file_that_there_is_not_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.wav: there is no such file"):
+        read_speech(tmp_path / "none.wav")
+
+
+def test_whether_a_file_could_be_written_is_known_before(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new.wav")
+    with pytest.raises(ConfigError, match=f"there is no folder {tmp_path}/none"):
+        check_writable(tmp_path / "none" / "x.wav")
+    with pytest.raises(ConfigError, match="name another file"):
+        check_writable(tmp_path)
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
