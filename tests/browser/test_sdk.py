@@ -29,6 +29,7 @@ EAR = """
   window.RTCPeerConnection = class extends Peer {
     constructor(...options) {
       super(...options);
+      window.peer = this;
       this.addEventListener('track', ({ track }) => {
         const context = new AudioContext();
         window.ear = context.createAnalyser();
@@ -48,6 +49,19 @@ LOUDNESS = """
   return Math.max(...samples.map(Math.abs));
 })()
 """
+
+SENT_ENERGY = """
+(async () => {
+  const energy = async () => [...(await peer.getStats()).values()]
+    .find(({ type }) => type === 'media-source').totalAudioEnergy;
+  const before = await energy();
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  return (await energy()) - before;
+})()
+"""
+"""How much sound has gone into the peer connection within a moment, as the browser counts it."""
+
+SOUND = 1e-3
 
 SECRET = """
 fetch('/v1/realtime/client_secrets', {
@@ -70,13 +84,13 @@ START = """
         run: ({ what }) => `sun over ${what}`,
       },
     },
-    ...OPTIONS,
+    ...OPTIONS.call,
   });
   for (const [kind, list] of Object.entries(seen)) call.on(kind, (detail) => list.push(detail));
   window.loudest = { you: 0, duologue: 0 };
   call.on('level', ({ side, level }) => (loudest[side] = Math.max(loudest[side], level)));
   try {
-    await call.start();
+    await call.start({ withMicrophone: !OPTIONS.isDeaf });
     return call.transport;
   } catch (error) {
     return error.message;
@@ -89,9 +103,9 @@ def said(words: str) -> Pcm:
     return np.frombuffer(beeps(words), dtype=np.int16)
 
 
-def start(**options: Any) -> str:
+def start(*, is_deaf: bool = False, **options: Any) -> str:
     script = START.replace("SECRET", SECRET % API_KEY)
-    return script.replace("OPTIONS", json.dumps(options))
+    return script.replace("OPTIONS", f"({json.dumps({'isDeaf': is_deaf, 'call': options})})")
 
 
 def blank(app: App) -> str:
@@ -159,6 +173,18 @@ async def test_a_person_asks_is_answered_and_cuts_in(
         assert len(heard) < len(entry["text"])
         truncated = "seen.event.find((event) => event.type === 'conversation.item.truncated')"
         assert (await page.evaluate(truncated))["item_id"] == entry["id"]
+        if options.get("dialect") == "duplex":
+            acks = [m.event for m in await page.messages() if m.type == "playback.ack"]
+            (last,) = [ack for ack in acks if ack.get("truncate")]
+            assert last["item_id"] == entry["id"]
+            assert len(acks) > 5
+            assert await page.evaluate(
+                "seen.event.some(({ type }) => type === 'playback.acknowledged')"
+            )
+            numbers = "seen.event.map((event) => event.server_event_seq)"
+            acked = [m.event for m in await page.messages() if m.type == "session.event_ack"]
+            got = await page.evaluate(numbers)
+            assert [ack["server_event_seq"] for ack in acked][: len(got)] == got
         if options["transport"] == "webrtc":  # the words are the server's
             asked = "seen.event.find(({ type }) => type === 'conversation.item.retrieved')"
             item = (await page.evaluate(asked))["item"]
@@ -197,6 +223,32 @@ async def test_one_types_stops_the_answer_by_hand_and_a_tool_is_called(
         await page.evaluate("call.hangUp()")
         assert await page.evaluate("call.phase") == "ended"
         assert complaints(page) == []
+
+
+@pytest.mark.parametrize("transport", ["websocket", "webrtc"])
+async def test_one_can_call_without_a_microphone(browse: Browse, app: App, transport: str) -> None:
+    async with browse(None, flags=FLAGS, url=blank(app)) as page:
+        options = {"transport": transport, "fallback": False}
+        assert await page.evaluate(start(is_deaf=True, **options)) == transport
+        await page.evaluate("call.sendText('good day')")
+        await page.until(line("Well, you said good day.", "heard"), timeout_s=15)
+        await page.evaluate("call.hangUp()")
+        assert complaints(page) == []
+
+
+async def test_a_muted_voice_is_not_sent_over_webrtc_either(browse: Browse, app: App) -> None:
+    microphone = (said("hello again " * 40),)
+    async with browse(microphone, flags=FLAGS, scripts=(EAR,), url=blank(app)) as page:
+        assert await page.evaluate(start(transport="webrtc", fallback=False)) == "webrtc"
+        await page.until("loudest.you > 0.1")
+        assert await page.evaluate(SENT_ENERGY) > SOUND
+        await page.evaluate("call.setMuted(true)")
+        await page.evaluate("new Promise((resolve) => setTimeout(resolve, 200))")
+        assert await page.evaluate(SENT_ENERGY) < SOUND
+        await page.evaluate("call.setMuted(false)")
+        await page.evaluate("new Promise((resolve) => setTimeout(resolve, 200))")
+        assert await page.evaluate(SENT_ENERGY) > SOUND
+        await page.evaluate("call.hangUp()")
 
 
 async def test_a_network_without_webrtc_is_told_and_the_call_goes_over_websocket(

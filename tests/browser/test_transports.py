@@ -13,7 +13,7 @@ from duologue.gateway.webrtc.settings import WebRtcSettings
 from tests.browser.chromium import Page
 from tests.browser.conftest import Browse
 from tests.browser.test_call import connect, of_type
-from tests.browser.test_sdk import EAR, FLAGS, LOUDNESS, NO_UDP, said
+from tests.browser.test_sdk import EAR, FLAGS, LOUDNESS, NO_UDP, SENT_ENERGY, SOUND, said
 from tests.browser.voice import silence
 from tests.conformance.talking_gateway import API_KEY, talking_settings
 
@@ -77,11 +77,14 @@ async def test_what_is_typed_is_answered_over_webrtc(browse: Browse, app: App) -
 async def test_push_to_talk_works_over_webrtc(browse: Browse, app: App) -> None:
     settings = WEBRTC.replace("{", '{"turnTaking":"manual",', 1)
     microphone = (silence(1.0), *(said("hello again"), silence(0.4)) * 30)
-    async with browse(microphone, flags=FLAGS, url=app.url, settings=settings) as page:
+    options = {"flags": FLAGS, "scripts": (EAR,), "url": app.url, "settings": settings}
+    async with browse(microphone, **options) as page:
         await connect(page)
         await page.evaluate("new Promise((resolve) => setTimeout(resolve, 1500))")
+        assert await page.evaluate(SENT_ENERGY) < SOUND
         await page.key("keyDown", " ", "Space")
-        await page.evaluate("new Promise((resolve) => setTimeout(resolve, 1500))")
+        await page.evaluate("new Promise((resolve) => setTimeout(resolve, 1000))")
+        assert await page.evaluate(SENT_ENERGY) > SOUND
         await page.key("keyUp", " ", "Space")
         await page.until("document.querySelector('#chat [data-state=heard]')", timeout_s=15)
         assert "Well, you said" in await page.text("#chat")

@@ -53,6 +53,7 @@ export class DuologueCall {
   /** Grows with each dialling and hanging up, so that what an older one awaited is dropped. */
   #attempt = 0;
   #secret = "";
+  #isVoiceOpen = false;
   #hadInstructions = false;
   #hadCall = false;
   #problemKind = "";
@@ -152,6 +153,7 @@ export class DuologueCall {
   setMuted(isMuted) {
     this.isMuted = isMuted;
     this.#microphone.setMuted(isMuted);
+    this.#directVoice();
     this.#changed();
   }
 
@@ -235,6 +237,10 @@ export class DuologueCall {
       latency,
       now: () => performance.now(),
     });
+    conversation.onVoice = (isOpen) => {
+      this.#isVoiceOpen = isOpen;
+      this.#directVoice();
+    };
     conversation.setManual(this.#options.pushToTalk);
     conversation.onFloor = () => this.#changed();
     conversation.onNotice = (text) => this.#events.emit("notice", text);
@@ -276,6 +282,10 @@ export class DuologueCall {
     if (!this.#transport?.isDuplex) this.#sendSession();
     this.#starting?.resolve();
     this.#starting = null;
+  }
+
+  #directVoice() {
+    this.#transport?.setOpen(this.#isVoiceOpen && !this.isMuted);
   }
 
   #applySession() {

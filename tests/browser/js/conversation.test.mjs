@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { toBase64 } from "../../../duologue/web_demo/sdk/audio/pcm16.js";
 import { Conversation } from "../../../duologue/web_demo/sdk/call/conversation.js";
-import { Truncations } from "../../../duologue/web_demo/sdk/call/heard-reports.js";
+import { ServerPlays, Truncations } from "../../../duologue/web_demo/sdk/call/heard-reports.js";
 import { Latency } from "../../../duologue/web_demo/sdk/call/latency.js";
 import { Timeline } from "../../../duologue/web_demo/sdk/call/timeline.js";
 import { Transcript } from "../../../duologue/web_demo/sdk/call/transcript.js";
@@ -316,4 +316,18 @@ test("an event of a kind that is not known changes nothing", () => {
   receive("rate_limits.updated", { rate_limits: [] });
   receive("something.new", {});
   assert.deepEqual(sent, []);
+});
+
+test("over a track, push to talk opens the voice, and the silence between is cleared", () => {
+  const open = [];
+  const call = new Conversation({ send: (event) => sent.push(event), speaker, heard: new ServerPlays(() => {}), transcript, timeline, latency, now: () => now });
+  call.onVoice = (isOpen) => open.push(isOpen);
+  call.setManual(true);
+  call.receive({ type: "session.created" });
+  for (let n = 0; n < 500; n += 1) call.hear(chunk(), now);
+  assert.deepEqual(sent.map(({ type }) => type), ["input_audio_buffer.clear", "input_audio_buffer.clear"]);
+  call.press();
+  now += 1000;
+  call.release();
+  assert.deepEqual(open, [false, false, true, false]);
 });

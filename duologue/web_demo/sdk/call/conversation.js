@@ -63,6 +63,8 @@ export class Conversation {
   lastErrorCode = "";
   /** @type {() => void} */
   onFloor = () => {};
+  /** @type {(isOpen: boolean) => void} the person's voice is to reach the server, or not */
+  onVoice = () => {};
   /** @type {(text: string) => void} something the person should know, once */
   onNotice = () => {};
 
@@ -240,8 +242,10 @@ export class Conversation {
 
   /** Sent is what belongs to a turn: everything where the server finds the turns by itself. */
   #directVoice() {
-    if (this.#isLive && (!this.#isManual || this.#isPressed)) this.#voice.open();
+    const isOpen = this.#isLive && (!this.#isManual || this.#isPressed);
+    if (isOpen) this.#voice.open();
     else this.#voice.shut();
+    this.onVoice(isOpen);
   }
 
   /** @param {RealtimeEvent} event */

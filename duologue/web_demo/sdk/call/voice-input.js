@@ -10,6 +10,8 @@ import { STEP_MS, VoiceActivity, loudness, steps } from "./loudness.js";
 const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 /** A hand on the button is slower than the mouth: this much from before it is sent too. */
 const PRE_ROLL_CHUNKS = 5;
+/** A track brings silence while the voice is shut, of which the server holds only so much. */
+const CLEAR_EVERY_MS = 10_000;
 
 export class VoiceInput {
   #send;
@@ -20,6 +22,7 @@ export class VoiceInput {
   #isOpen = false;
   /** @type {{ pcm: Int16Array, at_ms: number }[]} */
   #preRoll = [];
+  #shut_ms = 0;
 
   /**
    * @param {(event: import("../wire/line.js").RealtimeEvent) => void} send
@@ -42,7 +45,10 @@ export class VoiceInput {
       this.#voice.step(value, step_ms + STEP_MS);
       this.#timeline.level("you", step_ms, loudness(value));
     }
-    if (!this.#isSent) return;
+    if (!this.#isSent) {
+      this.#clearSilence(pcm.length / SAMPLES_PER_MS);
+      return;
+    }
     this.#preRoll.push({ pcm, at_ms });
     if (this.#isOpen) this.#sendWaiting();
     else if (this.#preRoll.length > PRE_ROLL_CHUNKS) this.#preRoll.shift();
@@ -73,6 +79,14 @@ export class VoiceInput {
    */
   lastVoiced(from_ms, to_ms) {
     return this.#voice.lastVoiced(from_ms, to_ms) ?? to_ms;
+  }
+
+  /** @param {number} duration_ms */
+  #clearSilence(duration_ms) {
+    this.#shut_ms = this.#isOpen ? 0 : this.#shut_ms + duration_ms;
+    if (this.#shut_ms < CLEAR_EVERY_MS) return;
+    this.#shut_ms = 0;
+    this.#send({ type: "input_audio_buffer.clear" });
   }
 
   #sendWaiting() {

@@ -35,6 +35,7 @@ import { WebSocketTransport } from "./websocket.js";
  * @property {(listener: Listener) => void} listen
  * @property {(baseUrl: URL, model: string, key: string) => void} connect
  * @property {(track: MediaStreamTrack | null) => void} setTrack the microphone's
+ * @property {(isOpen: boolean) => void} setOpen false: of a track only silence is sent
  * @property {() => void} onFull audio had to be dropped
  * @property {() => void} close
  */

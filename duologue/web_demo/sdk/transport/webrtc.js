@@ -55,6 +55,11 @@ export class WebRtcTransport {
     this.line.setTrack(track);
   }
 
+  /** @param {boolean} isOpen */
+  setOpen(isOpen) {
+    this.line.setOpen(isOpen);
+  }
+
   close() {
     this.line.close();
     this.sound.close();

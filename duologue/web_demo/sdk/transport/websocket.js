@@ -44,6 +44,8 @@ export class WebSocketTransport {
 
   setTrack() {}
 
+  setOpen() {}
+
   close() {
     this.line.close();
     this.sound.close();

@@ -30,6 +30,7 @@ export class WebRtcLine {
   #sender = null;
   /** @type {MediaStreamTrack | null} */
   #track = null;
+  #isOpen = false;
   #timer = 0;
   #wasOpen = false;
   #sentEvents = 0;
@@ -49,8 +50,17 @@ export class WebRtcLine {
 
   /** @param {MediaStreamTrack | null} track the microphone's; null: nothing is sent */
   setTrack(track) {
-    this.#track = track;
-    void this.#sender?.replaceTrack(track);
+    this.#track?.stop();
+    // A copy, so that it can be silent for the server and still show on this side.
+    this.#track = track?.clone() ?? null;
+    this.setOpen(this.#isOpen);
+    void this.#sender?.replaceTrack(this.#track);
+  }
+
+  /** @param {boolean} isOpen false: silence is sent */
+  setOpen(isOpen) {
+    this.#isOpen = isOpen;
+    if (this.#track) this.#track.enabled = isOpen;
   }
 
   /**
@@ -189,6 +199,8 @@ export class WebRtcLine {
   #release() {
     clearTimeout(this.#timer);
     const peer = this.#peer;
+    this.#track?.stop();
+    this.#track = null;
     if (this.#channel) this.#channel.onclose = null;
     this.#peer = null;
     this.#channel = null;
