@@ -18,13 +18,15 @@ from duologue.commands.picture.palette import (
     WAIT_INK,
 )
 from duologue.commands.picture.sheet import Area, Box, Dot, Label, Line, Sheet
+from duologue.commands.picture.svg import points_per_s
 from duologue.commands.replay.story import Answer, Sound, Story, Turn
 
 TITLE_Y, LEGEND_Y = 26.0, 48.0
-CALLER_Y, WAIT_Y, MODEL_Y = 140.0, 215.0, 290.0
+CALLER_Y, WAIT_Y, MODEL_Y = 150.0, 225.0, 300.0
 LANE_HALF = 44.0
-FILL_TOP, FILL_BASE = 380.0, 430.0
-AXIS_Y, HEIGHT = 448.0, 490.0
+FILL_TOP, FILL_BASE = 395.0, 445.0
+AXIS_Y, HEIGHT = 463.0, 505.0
+LEGEND_STEP = 115.0
 QUIET_LEVEL = 0.3
 """Height of sound of which only the length is known."""
 
@@ -64,6 +66,9 @@ def _frame(sheet: Sheet, story: Story) -> None:
     known = "" if story.content else "; lengths only: no content in the recording"
     heard = "solid: heard, hatched: sent or made and never heard, red: cut" + known
     sheet.add(Label(0, LEGEND_Y, heard, FAINT, 11))
+    for number, (name, colour, _) in enumerate(MOMENTS):
+        at_s = number * LEGEND_STEP / points_per_s(sheet)
+        sheet.add(Label(at_s, LEGEND_Y + 16, f"\u25cf {name}", colour, 11))
     for y, name, colour in ((CALLER_Y, "caller", CALLER), (MODEL_Y, "model", DUOLOGUE)):
         sheet.add(Line(0, y, sheet.length_s, y, FAINT, 0.5))
         sheet.add(Label(0, y + 4, f"{name}  ", colour, 13, "end", bold=True))
@@ -183,19 +188,26 @@ def _interruption(sheet: Sheet, by: Turn | None, answer: Answer) -> None:
 
 
 def _waiting(sheet: Sheet, story: Story) -> None:
-    """How full the output buffer was."""
-    most = max((ms for _, ms in story.waiting), default=0)
-    sheet.add(Label(0, FILL_BASE - 8, "waiting  ", FAINT, 11, "end"))
+    """How full the output buffer was, and how far what was sent was ahead of what was heard."""
+    ahead_ms = [seconds * 1000 for _, seconds in story.ahead]
+    most = max([*ahead_ms, *(ms for _, ms in story.waiting)], default=0)
+    sheet.add(Label(0, FILL_BASE - 22, "sent ahead  ", DUOLOGUE, 11, "end"))
+    sheet.add(Label(0, FILL_BASE - 8, "waiting  ", INK, 11, "end"))
     if not most:
         return
+    scale = (FILL_BASE - FILL_TOP) / most
+    line = [(at_s, FILL_BASE - seconds * 1000 * scale) for at_s, seconds in story.ahead]
+    if line:
+        first, last = line[0][0], line[-1][0]
+        sheet.add(Area([(first, FILL_BASE), *line, (last, FILL_BASE)], DUOLOGUE, 0.25))
     points: list[tuple[float, float]] = [(0.0, FILL_BASE)]
     level = FILL_BASE
     for at_s, ms in story.waiting:
         points.append((at_s, level))
-        level = FILL_BASE - (FILL_BASE - FILL_TOP) * ms / most
+        level = FILL_BASE - ms * scale
         points.append((at_s, level))
     points += [(story.length_s, level), (story.length_s, FILL_BASE)]
-    sheet.add(Area(points, FAINT, 0.5))
+    sheet.add(Area(points, INK, 0.5))
     sheet.add(Label(0, FILL_TOP + 4, f"{most / 1000:.1f} s  ", FAINT, 10, "end"))
 
 

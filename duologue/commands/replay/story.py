@@ -157,6 +157,7 @@ class Story:
         caller: What came in, as it came.
         voice: Moments and what the detector thought of them, 0 to 1.
         waiting: Moments and the milliseconds of speech in the output buffer from then on.
+        ahead: Corners of a line: seconds of speech that were sent and yet to be heard.
     """
 
     session_id: str
@@ -169,6 +170,7 @@ class Story:
     turns: list[Turn] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     waiting: list[tuple[float, int]] = field(default_factory=list)
+    ahead: list[tuple[float, float]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
     def interruptions(self) -> list[tuple[Turn | None, Answer]]:
@@ -226,6 +228,8 @@ class _Reader:
                 story.waiting.append((self._at, waiting_ms))
             if step.raised:
                 story.faults.append(Fault(self._at, f"{step.call} raised {step.raised}"))
+        if self._busy_until > 0:
+            story.ahead.append((max(self._busy_until, self._at), 0.0))
         ends = [self._at, *(a.sounds[-1].until_s for a in story.answers if a.sounds)]
         story.length_s = max(ends)
         return story
@@ -322,7 +326,7 @@ class _Reader:
             answer.cut_s = end_ms / 1000
         answer.cut_at = answer.cut_at or self._at
         # What would have played behind it does not.
-        self._busy_until = min(self._busy_until, self._at)
+        self._plays_until(min(self._busy_until, self._at))
 
     def _delta(self, event: AudioDelta) -> None:
         answer = self._answers.get(event.response_id)
@@ -333,9 +337,18 @@ class _Reader:
         answer.first_audio_at = answer.first_audio_at or self._at
         length_s = self._seconds(self._output_format, event.delta, self._out.seconds)
         start = max(self._busy_until, self._at)
-        self._busy_until = start + length_s
+        self._plays_until(start + length_s)
         levels = self._levels(self._out.decode, event.delta)
         answer.sounds.append(Sound(start, length_s, levels))
+
+    def _plays_until(self, until: float) -> None:
+        """From now on, what was sent will have been heard at another time."""
+        ahead = self._story.ahead
+        if self._busy_until < self._at and ahead and ahead[-1][1] > 0:
+            ahead.append((self._busy_until, 0.0))
+        ahead.append((self._at, max(0.0, self._busy_until - self._at)))
+        ahead.append((self._at, max(0.0, until - self._at)))
+        self._busy_until = until
 
     def _done(self, response_id: str, status: str, details: object) -> None:
         answer = self._answers.get(response_id)

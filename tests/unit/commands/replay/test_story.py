@@ -79,6 +79,16 @@ def test_what_waits_in_the_output_buffer_is_followed() -> None:
     assert [at_s for at_s, _ in story.waiting] == sorted(at_s for at_s, _ in story.waiting)
 
 
+def test_what_was_sent_ahead_falls_with_playback_and_at_once_with_a_cut() -> None:
+    story, _ = told(content=False)
+    at = [at_s for at_s, _ in story.ahead]
+    assert at == sorted(at)
+    assert max(seconds for _, seconds in story.ahead) == pytest.approx(3.0, abs=0.3)
+    cut_at = story.answers[0].cut_at
+    assert cut_at is not None
+    assert [seconds for at_s, seconds in story.ahead if at_s >= cut_at][-1] == 0.0
+
+
 def test_answers_play_one_behind_the_other() -> None:
     memory = MemoryTape(content=False)
     engine = FakeEngine(pipelines=("vad", "end_of_turn", "asr", STAGE))
