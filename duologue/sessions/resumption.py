@@ -14,7 +14,7 @@ from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event, SessionCreated
 from duologue.protocol.response_events import AudioDelta, FormattedAudioDelta
 from duologue.sessions.journal import Gap, Journal
-from duologue.sessions.lease import Claim, Lease, TokenMaker
+from duologue.sessions.lease import Claim, Lease, LeaseState, TokenMaker
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.output_buffer import booked_bytes
 from duologue.sessions.port import Delivery
@@ -99,9 +99,19 @@ class Resumption:
             told = created(greeting.session, self._first, self.lease.generation)
             deliveries[0] = Delivery(deliveries[0].seq, told)
             self._first, first = None, 1
-        if self.journal is not None:
+        if self.journal is not None and self.lease.state is not LeaseState.ENDED:
             for delivery in deliveries[first:] if first else deliveries:
                 self.journal.record(delivery)
+
+    def end(self, *, attached: bool) -> None:
+        """The session is over: nobody comes any more.
+
+        Args:
+            attached: Somebody is still to hear what was missed.
+        """
+        self.lease.end()
+        if self.journal is not None and not attached:
+            self.journal.clear()
 
     def on_acknowledged(self, seq: int) -> None:
         """The client has everything up to a number."""

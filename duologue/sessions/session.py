@@ -347,7 +347,8 @@ class Session:
             self._observer.delivered(event, now)
         if self._resumption is not None:
             self._resumption.deliver(deliveries)
-            self._observer.journal_holds(self._resumption.held_bytes)
+            if not self._closed:
+                self._observer.journal_holds(self._resumption.held_bytes)
         if effects:
             self._perform(effects)
 
@@ -434,7 +435,7 @@ class Session:
         if self._resumption is not None:
             if self._resumption.lease.state is LeaseState.DETACHED:
                 self._observer.detached(-1)
-            self._resumption.lease.end()
+            self._resumption.end(attached=self._attachment is not None)
             self._observer.journal_holds(0)
         self._wheel.set(self, None)
         self._observer.closed(reason, self.machine.streams.stale_dropped)

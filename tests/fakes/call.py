@@ -45,6 +45,8 @@ class FakeConnection:
         self.reading = True
         self.broken = False
         """What is written to it gets lost on the way."""
+        self.gone = False
+        """It was closed: nothing can be read or said on it."""
         self.ended: str | None = None
         self.last_words: list[Event] = []
         self.written = 0 if earlier is None else earlier.written
@@ -67,12 +69,12 @@ class FakeConnection:
 
     def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
         self.ended = reason
-        self.reading = False
+        self.gone = True
         self.last_words = [delivery.event for delivery in last_words]
 
     def read(self, max_bytes: int = 16 * 1024) -> None:
         """Take all there is."""
-        while True:
+        while not self.gone:
             batch = self.session.pull(max_bytes)
             for delivery in batch.deliveries:
                 self.written = max(self.written, delivery.seq)
@@ -132,6 +134,7 @@ class FakeCall:
         trace: TraceTurn | None = None,
     ) -> None:
         self.clock = FakeClock(100.0)
+        self.wheel = TimerWheel(self.clock.call_at)
         self.flights: list[Flight] = []
         self.metrics = Metrics(labels or LabelSets(plugins=("model",)))
         self.engine = engine or FakeEngine(pipelines=("vad", "end_of_turn", "asr"))
@@ -140,7 +143,7 @@ class FakeCall:
             {"model": plugin},
             settings or SessionSettings(),
             clock=self.clock,
-            wheel=TimerWheel(self.clock.call_at),
+            wheel=self.wheel,
             new_id=id_maker(random.Random(seed)),
             observation=Observation(
                 metrics=self.metrics,
@@ -161,7 +164,7 @@ class FakeCall:
 
     def send(self, *commands: Command) -> None:
         """Offer commands, one after the other, at the same moment."""
-        for command in commands:
+        for command in () if self.client.gone else commands:
             self.session.offer(command)
 
     def resume(self, received: int | None = None, owner: Owner = ANYBODY) -> FakeConnection:
@@ -181,6 +184,7 @@ class FakeCall:
 
     def lose(self) -> None:
         """Let the connection be lost."""
+        self.client.gone = True
         self.session.detach(self.client)
 
     def say(self, windows: int, probability: float = 0.95) -> None:

@@ -61,12 +61,7 @@ class LateSession:
     """
 
     def __init__(self, place: Place, clock: Clock, wheel: TimerWheel, timeout_s: float) -> None:
-        self.id = ""
-        self.offer: Callable[[Command], None] = self._offer_first
-        self.reject: Callable[[ErrorBody], None] = self._refuse
-        self.pull: Callable[[int], Batch] = self._pull_errors
-        self.played: Callable[[str, int], None] = _nothing_plays
-        self.detach: Callable[[Attachment], None] = self._leave
+        self._stand_in()
         self._place = place
         self._wheel = wheel
         self._attachment: Attachment | None = None
@@ -74,6 +69,14 @@ class LateSession:
         self._timeout_s = timeout_s
         self._keeps_place = place.kept
         wheel.set(self, clock.now() + timeout_s)
+
+    def _stand_in(self) -> None:
+        self.id = ""
+        self.offer: Callable[[Command], None] = self._offer_first
+        self.reject: Callable[[ErrorBody], None] = self._refuse
+        self.pull: Callable[[int], Batch] = self._pull_errors
+        self.played: Callable[[str, int], None] = _nothing_plays
+        self.detach: Callable[[Attachment], None] = self._leave
 
     def attach(self, attachment: Attachment) -> None:
         """Serve a connection."""
@@ -120,9 +123,16 @@ class LateSession:
     def _resume(self, command: ResumeSession) -> None:
         attachment = self._attachment
         assert attachment is not None, "somebody said it"
-        session = self._place.resume(command).use(attachment)
+        ticket = self._place.resume(command)
+        # First, since the session speaks as soon as it is taken over.
+        self._become(ticket.session)
+        try:
+            ticket.use(attachment)
+        except ClientError:
+            self._stand_in()
+            raise
+        self._wheel.set(self, None)
         self._give_up_place()
-        self._become(session)
 
     def _begin(self, patch: SessionPatch) -> None:
         attachment = self._attachment
@@ -137,12 +147,12 @@ class LateSession:
             self._place.keep()
             self._keeps_place = True
             raise
+        self._wheel.set(self, None)
         self._become(session)
         if attachment is not None:
             session.attach(attachment)
 
     def _become(self, session: SessionPort) -> None:
-        self._wheel.set(self, None)
         self.id = session.id
         self.offer, self.reject, self.pull = session.offer, session.reject, session.pull
         self.detach, self.played = session.detach, session.played

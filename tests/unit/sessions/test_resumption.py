@@ -130,6 +130,7 @@ def test_nobody_comes_and_the_session_ends() -> None:
     assert len(made.manager) == 0
     assert made.metrics.sessions_detached.value == 0
     assert refusal(made) == "session_resume_expired"
+    made.client.gone = False
     made.client.read()
     assert made.client.last(SessionExpired).reason == "session_resume_expired"
 
@@ -264,7 +265,7 @@ def test_an_interruption_takes_back_what_got_lost(attached: bool) -> None:
     if not attached:
         made.lose()
         # The connection is gone, and the audio before it has told that the person speaks.
-        made.send(BargeIn())
+        made.session.offer(BargeIn())
         made.resume()
     else:
         # The new connection reads nothing yet, and says first of all that the person speaks.
@@ -402,6 +403,7 @@ def test_what_goes_while_a_slow_reader_catches_up_is_told_too() -> None:
     connection.reading = False
     ticket.use(connection)
     told = [delivery.event for delivery in made.session.pull(1).deliveries]
+    made.client = connection
     assert isinstance(told[0], SessionResumed)
     assert not any(isinstance(event, ResyncRequired) for event in told)
     answer(made, seconds=0.5)
