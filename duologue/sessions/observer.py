@@ -154,7 +154,7 @@ class SessionObserver:
 
     def delivered(self, event: Event, now: float) -> None:
         """An event was handed to the connection."""
-        if type(event) is AudioDelta:
+        if isinstance(event, AudioDelta):
             self._audio_sent_at = now
             self._said_bytes += len(event.delta)
             if self._awaiting_audio or now >= self._said_noted_at + AUDIO_NOTE_S:

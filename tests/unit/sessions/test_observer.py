@@ -12,7 +12,12 @@ from duologue.engines.ports import Ended, Outcome, Output, Request
 from duologue.protocol.audio_formats import PcmFormat
 from duologue.protocol.commands import AppendAudio, CommitAudio
 from duologue.protocol.events import AudioCleared, SpeechStarted, SpeechStopped
-from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
+from duologue.protocol.response_events import (
+    AudioDelta,
+    FormattedAudioDelta,
+    ResponseCreated,
+    ResponseDone,
+)
 from duologue.protocol.response_resource import (
     ResponseAudioOutputResource,
     ResponseAudioResource,
@@ -243,3 +248,22 @@ def test_what_waits_and_how_late_the_detector_is_are_noted_once_a_second() -> No
     assert sum(bench.metrics.detection_late.counts) == 3
     assert bench.metrics.detection_late.sum == pytest.approx(3 * 0.06)
     assert bench.metrics.output_buffer["echo"].sum == pytest.approx(3 * 0.25)
+
+
+def test_the_wait_for_an_answer_is_measured_in_the_duplex_dialect_too() -> None:
+    bench = Bench()
+    bench.audio_ms = 2500
+    bench.observer.delivered(SpeechStopped(audio_end_ms=2000, item_id="i"), 100.0)
+    bench.observer.delivered(ResponseCreated(response=resource("in_progress")), 100.1)
+    sound = FormattedAudioDelta(
+        response_id="r",
+        item_id="i",
+        output_index=0,
+        content_index=0,
+        delta=b"\x00" * 480,
+        format="pcm16",
+        sample_rate_hz=24_000,
+    )
+    bench.observer.delivered(sound, 100.3)
+    assert bench.metrics.ttfa["echo"].sum == pytest.approx(0.8)
+    assert (Direction.EFFECT, "AudioDelta", 480) in bench.recorded()

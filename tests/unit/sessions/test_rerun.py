@@ -6,9 +6,15 @@ import msgspec
 import pytest
 
 from duologue.duplex_plugins.contract import Capabilities
+from duologue.engines.payloads import AudioChunk
+from duologue.protocol.commands import CreateResponse
+from duologue.protocol.duplex.commands import BargeIn
+from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.sessions.recording import Recording
 from duologue.sessions.rerun import MAX_SHOWN, rerun
-from tests.fakes.plugin import FakePlugin
+from tests.fakes.call import FakeCall
+from tests.fakes.engine import FakeEngine
+from tests.fakes.plugin import STAGE, FakePlugin
 from tests.fakes.taped_call import MemoryTape, interrupted_call, plugin
 
 
@@ -53,3 +59,28 @@ def test_a_step_of_a_later_version_is_a_difference_and_no_crash() -> None:
     steps = [*recording.steps, msgspec.structs.replace(recording.steps[-1], call="levitate")]
     (found,) = rerun(Recording(recording.header, steps), plugin()).differences
     assert found.again == "unknown step levitate"
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_a_call_that_was_resumed_comes_out_the_same_and_its_token_is_in_no_recording(
+    content: bool,
+) -> None:
+    memory = MemoryTape(content=content)
+    engine = FakeEngine(pipelines=("vad", "end_of_turn", "asr", STAGE))
+    call = FakeCall(FakePlugin(), engine, patch=DuplexPatch(), resumable=True, tape=memory.tape)
+    call.send(CreateResponse())
+    request = engine.of(STAGE)[-1].request.id
+    engine.output(request, AudioChunk(bytes(48_000), 24_000))
+    tokens = [call.client.token]
+    call.lose()
+    call.clock.advance(5)
+    call.resume()
+    tokens.append(call.client.token)
+    call.send(BargeIn())
+    engine.output(request, AudioChunk(bytes(48_000), 24_000))
+    call.clock.advance(1)
+    call.session.close("client_gone")
+    recording = memory.recording()
+    assert {"outlive", "detach", "reattach"} <= {step.call for step in recording.steps}
+    assert rerun(recording, FakePlugin()).differences == []
+    assert not any(token.encode() in memory.data for token in tokens)
