@@ -182,7 +182,7 @@ node: $(NODE_PACKAGES) ## Install the JavaScript clients for the conformance tes
 $(NODE_PACKAGES): $(NODE_FOLDER)/package.json $(NODE_FOLDER)/package-lock.json
 	@command -v npm >/dev/null || { \
 		echo "No npm here. Install Node 20 or newer with npm: https://nodejs.org" >&2; exit 1; }
-	@echo "== installing the clients in JavaScript (about 30 MB)"
+	@echo "== installing the clients in JavaScript (about 60 MB)"
 	npm ci --prefix $(NODE_FOLDER) --no-audit --no-fund --loglevel=error
 	@touch $@
 

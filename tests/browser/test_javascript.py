@@ -6,8 +6,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 TESTS = sorted((Path(__file__).parent / "js").glob("*.test.mjs"))
 PAGE = Path(__file__).parents[2] / "duologue" / "web_demo"
+COMPILER = Path(__file__).parents[1] / "conformance/node/node_modules/typescript/bin/tsc"
+TYPES = Path(__file__).parent / "js" / "types"
 
 
 def node() -> str:
@@ -50,3 +54,13 @@ def test_no_module_of_the_page_is_left_out_of_these_tests_without_reason() -> No
     modules = {path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*.js")}
     tested = {module for module in modules if f"web_demo/{module}" in tests}
     assert modules - tested - indirectly == touches_browser
+
+
+@pytest.mark.node
+def test_the_types_of_all_modules_hold_and_a_page_in_typescript_compiles() -> None:
+    assert COMPILER.is_file(), "the types are checked by TypeScript: make node"
+    compile_all = [node(), COMPILER, "-p", TYPES, "--listFiles"]
+    outcome = subprocess.run(compile_all, capture_output=True, text=True, timeout=50)
+    assert outcome.returncode == 0, outcome.stdout
+    checked = {Path(line) for line in outcome.stdout.splitlines()}
+    assert {path for path in PAGE.rglob("*.js") if path not in checked} == set()
