@@ -110,6 +110,19 @@ async def test_an_interruption_takes_back_what_was_queued() -> None:
         assert scene.card.next_block() == bytes(2 * BLOCK)
 
 
+async def test_what_waits_for_the_card_or_is_inside_it_was_not_heard_yet() -> None:
+    async with Scene() as scene:
+        await turn_of_the_loop()
+        latency = round(scene.card.output_latency_s * scene.call.rate_hz)
+        assert scene.device.unsounded() == latency
+        scene.call.playback.put("a", 0, b"\x01\x00" * (BLOCK * 10))
+        scene.card.next_block()
+        await turn_of_the_loop()
+        assert scene.device.unsounded() == latency + AHEAD_BLOCKS * BLOCK
+        scene.card.next_block()
+        assert scene.device.unsounded() == latency + (AHEAD_BLOCKS - 1) * BLOCK
+
+
 async def test_while_the_loop_is_busy_the_microphone_is_bounded() -> None:
     async with Scene() as scene:
         for number in range(MICROPHONE_BLOCKS + 5):

@@ -36,6 +36,20 @@ def test_a_cut_says_what_was_heard_of_each_item() -> None:
     assert playback.take(10).pcm == pcm(10, 0)
 
 
+def test_what_sounded_is_what_was_taken_less_what_the_loudspeaker_still_holds() -> None:
+    playback = Playback(RATE_HZ)
+    playback.put("a", 0, pcm(100))
+    playback.put("b", 0, pcm(50))
+    assert playback.sounded() == {}
+    playback.take(120)
+    assert playback.sounded() == {"a": 100, "b": 20}
+    assert playback.sounded(30) == {"a": 90, "b": 0}
+    assert playback.sounded(500) == {"a": 0, "b": 0}
+    playback.finish("a")
+    playback.silence()
+    assert playback.sounded() == {"a": 100}
+
+
 def test_what_the_loudspeaker_threw_away_was_not_heard() -> None:
     playback = Playback(RATE_HZ)
     playback.put("a", 0, pcm(100))

@@ -17,6 +17,7 @@ class FakeStream:
         if library.missing == kind:
             raise library.PortAudioError(f"Error querying device ({kind})")
         self.kind, self.arguments = kind, arguments
+        self.latency = {"input": 0.01, "output": 0.03}[kind]
         self.started = self.closed = False
         library.streams.append(self)
 
@@ -68,6 +69,7 @@ def test_both_directions_run_until_they_are_closed(library: FakeLibrary) -> None
     assert loudspeaker.arguments["device"] == 3
     assert microphone.started
     assert loudspeaker.started
+    assert streams.output_latency_s == 0.03
     microphone.arguments["callback"](memoryview(b"ab"), 1, None, None)
     assert said == [b"ab"]
     played = bytearray(960)

@@ -220,6 +220,17 @@ def test_an_answer_outside_of_the_conversation_sees_no_outputs(scene: Scene) -> 
     assert len(scene.asked) == 1
 
 
+def test_a_request_that_crosses_an_answer_outside_of_the_conversation_is_made_again(
+    scene: Scene,
+) -> None:
+    scene.hear(created("a"), called("a", "c1"), done("a")).finish("c1").arrive()
+    scene.hear(created("b", None))
+    scene.hear(refusal(scene.asked[0], "conversation_already_has_active_response"))
+    assert len(scene.asked) == 1
+    scene.hear(done("b"))
+    assert len(scene.asked) == 2
+
+
 def test_a_call_that_comes_behind_the_end_of_its_response_is_answered(scene: Scene) -> None:
     scene.hear(created("a"), done("a"), called("a", "c1")).finish("c1")
     assert len(scene.asked) == 1
