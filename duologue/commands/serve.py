@@ -107,7 +107,7 @@ def _how_to_trust(certificate: Certificate) -> str:
         f"this certificate is for development, and nobody trusts it yet: {certificate.path}\n"
         f"  SHA-256 {certificate.fingerprint()}\n"
         f"  Node: NODE_EXTRA_CA_CERTS={certificate.path}   "
-        f"Python, curl: SSL_CERT_FILE={certificate.path}\n"
+        f"Python: SSL_CERT_FILE={certificate.path}   curl: --cacert {certificate.path}\n"
         "  Browsers: open the address, compare the fingerprint, and accept it"
     )
 

@@ -100,14 +100,29 @@ async def test_the_shortest_example_asks(gateway: App) -> None:
 async def test_the_voice_agent_hears_a_file_looks_up_a_price_and_writes_its_answer(
     gateway: App, tmp_path: Path
 ) -> None:
-    question, answer = tmp_path / "question.wav", tmp_path / "answer.wav"
-    with wave.open(str(question), "wb") as file:
+    question, answer = spoken(tmp_path / "question.wav"), tmp_path / "answer.wav"
+    example = str(ROOT / "examples" / "voice_agent.py")
+    lines = await printed(gateway, example, "--wav", question, "--out", str(answer))
+    assert lines == ["waiter: It is tea costs two euros."]
+    with wave.open(str(answer)) as file:
+        assert file.getnframes() > 12_000
+
+
+async def test_a_call_without_a_telephone_hears_the_server(gateway: App, tmp_path: Path) -> None:
+    question, answer = spoken(tmp_path / "question.wav"), tmp_path / "answer.wav"
+    example = str(ROOT / "examples" / "twilio" / "caller.py")
+    (line,) = await printed(gateway, example, question, str(answer))
+    assert re.fullmatch(rf"\d+\.\d s of the server's voice are in {answer}", line)
+    with wave.open(str(answer)) as file:
+        assert (file.getframerate(), file.getnchannels()) == (8000, 1)
+        assert file.getnframes() > 4_000
+
+
+def spoken(path: Path) -> str:
+    """Write a file in which somebody says something."""
+    with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(24_000)
         file.writeframes(speech(700))
-    example = str(ROOT / "examples" / "voice_agent.py")
-    lines = await printed(gateway, example, "--wav", str(question), "--out", str(answer))
-    assert lines == ["waiter: It is tea costs two euros."]
-    with wave.open(str(answer)) as file:
-        assert file.getnframes() > 12_000
+    return str(path)
