@@ -94,15 +94,10 @@ def rerun(recording: Recording, plugin: DuplexPlugin) -> Rerun:
             continue
         different += 1
         if len(differences) < MAX_SHOWN:
-            differences.append(
-                Difference(
-                    number,
-                    at_s,
-                    step.call,
-                    step.raised or _shown(step.result),
-                    raised or _shown(again),
-                )
-            )
+            was, now = step.raised or _shown(step.result), raised or _shown(again)
+            if was == now:
+                was, now = _apart(step.result, again, was)
+            differences.append(Difference(number, at_s, step.call, was, now))
     return Rerun(len(recording.steps), differences, different)
 
 
@@ -142,6 +137,19 @@ def _do(machine: SessionMachine, step: Step, *, content: bool) -> tuple[Any, str
     except DuologueError as exc:
         return None, type(exc).__name__
     return pack(result, result_content(step.call, content=content)), ""
+
+
+def _apart(was: Any, now: Any, where: str) -> tuple[str, str]:
+    """Where two results of the same kinds first differ, and by what."""
+    pairs: list[tuple[str, Any, Any]] = []
+    if isinstance(was, dict) and isinstance(now, dict):
+        pairs = [(key, was.get(key), now.get(key)) for key in {**was, **now}]
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        pairs = [(str(n), old, new) for n, (old, new) in enumerate(zip(was, now, strict=True))]
+    for key, old, new in pairs:
+        if old != new:
+            return _apart(old, new, f"{where} {key}")
+    return f"{where}: {was}", f"{where}: {now}"
 
 
 def _shown(packed: Any) -> str:

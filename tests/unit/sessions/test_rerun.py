@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import msgspec
 import pytest
 
@@ -84,3 +86,18 @@ def test_a_call_that_was_resumed_comes_out_the_same_and_its_token_is_in_no_recor
     assert {"outlive", "detach", "reattach"} <= {step.call for step in recording.steps}
     assert rerun(recording, FakePlugin()).differences == []
     assert not any(token.encode() in memory.data for token in tokens)
+
+
+def test_two_results_of_the_same_kinds_are_told_apart_by_the_field_that_differs() -> None:
+    recording = recorded(content=True)
+    number = next(
+        n for n, step in enumerate(recording.steps) if "SpeechStarted" in str(step.result)
+    )
+    packed = str(recording.steps[number].result).replace(
+        "'audio_start_ms': ", "'audio_start_ms': 9"
+    )
+    steps = list(recording.steps)
+    steps[number] = msgspec.structs.replace(steps[number], result=ast.literal_eval(packed))
+    (found,) = rerun(Recording(recording.header, steps), plugin()).differences
+    assert found.recorded != found.again
+    assert "audio_start_ms" in found.again
