@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from duologue.app import App
-from duologue.clients import CallEnded, CommandRefused, DuplexClient, LineState
+from duologue.clients import CallEnded, CommandRefused, ConnectionLost, DuplexClient, LineState
 from duologue.core.errors import ConfigError
-from duologue.protocol.commands import RetrieveItem
+from duologue.protocol.commands import CreateResponse, RetrieveItem
 from duologue.protocol.events import ErrorEvent, SessionCreated
 from duologue.protocol.items import MessageItem, OutputAudio
 from duologue.protocol.response_events import AudioDelta, ResponseDone
@@ -183,3 +183,31 @@ async def test_a_cancel_that_crosses_the_end_of_its_response_is_no_error() -> No
             group.create_task(call.interrupt())
             await asyncio.sleep(0)
             transport.say(refusal("client_1", "response_cancel_not_active"))
+
+
+async def test_a_connection_that_breaks_in_the_middle_of_an_answer_ends_the_question() -> None:
+    transport, answer = FakeTransport(greeting()), FakeAnswer("a")
+    asked = transport.when(CreateResponse)
+
+    async def open_transport() -> FakeTransport:
+        return transport
+
+    async def ask(call: DuplexClient) -> str:
+        try:
+            return (await call.ask("Hello?")).text
+        except ConnectionLost as exc:
+            return exc.message
+
+    async with DuplexClient(open_transport, clock=FakeClock()) as call:
+        answers = call.responses()
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(ask(call))
+            await asked.wait()
+            transport.say(answer.created(), answer.text("Hel"), ConnectionLost("it broke"))
+        assert asking.result() == "it broke"
+        partial = await anext(answers)
+        assert partial.text == "Hel"
+        with pytest.raises(ConnectionLost):
+            await partial.finished()
+        with pytest.raises(ConnectionLost):
+            await anext(answers)
