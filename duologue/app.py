@@ -178,7 +178,13 @@ async def running_app(
     signed = TwilioRequests(gateway.telephony)
     phone = PhoneEndpoint(sessions, admission, access, gateway, signed, timing, connections)
     services = HttpServices(
-        EngineClient(engine, clock, id_maker(), gateway.http.request_timeout_s),
+        EngineClient(
+            engine,
+            clock,
+            id_maker(),
+            gateway.http.request_timeout_s,
+            gateway.http.silence_timeout_s,
+        ),
         Catalogue(
             served_models(
                 plugins,

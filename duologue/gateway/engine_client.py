@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from duologue.core.clock import Clock
-from duologue.core.errors import EngineError, ProtocolError
+from duologue.core.errors import EngineError, ProtocolError, StageTimeout
 from duologue.core.fence import Fence, Lane
 from duologue.core.ids import IdMaker
 from duologue.engines.credit import cost
@@ -31,7 +31,11 @@ class Outputs:
         One task takes; ``append`` and ``finish`` may come from others of the same loop.
     """
 
-    def __init__(self, engine: EnginePort, request: Request) -> None:
+    def __init__(
+        self, engine: EnginePort, request: Request, silence_s: float | None = None
+    ) -> None:
+        self._silence_s = silence_s
+        self._has_all_input = not request.more_input
         self._engine = engine
         self._request = request
         self._waiting: deque[Payload] = deque()
@@ -46,6 +50,8 @@ class Outputs:
     def finish(self) -> None:
         """No further input follows."""
         self._engine.finish_input(self._request.id)
+        self._has_all_input = True
+        self._news.set()
 
     def on_engine_event(self, event: EngineEvent) -> None:
         """Take an event of the engine."""
@@ -71,6 +77,7 @@ class Outputs:
 
         Raises:
             EngineError: The request failed.
+            StageTimeout: It has all its input, and nothing came for too long.
             ProtocolError: It failed because of what was asked.
         """
         while not self._waiting:
@@ -79,11 +86,21 @@ class Outputs:
             if self._ended is not None:
                 raise _end(self._ended)
             self._news.clear()
-            await self._news.wait()
+            await self._wait_for_news()
         payload = self._waiting.popleft()
         if self._request.credit is not None and (taken := cost(payload)):
             self._engine.grant(self._request.id, taken)
         return payload
+
+    async def _wait_for_news(self) -> None:
+        # A model that waits for input may be silent; one that hangs must be found long before the
+        # time of the whole request is over.
+        limit_s = self._silence_s if self._has_all_input else None
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._news.wait()
+        except TimeoutError:
+            raise StageTimeout(f"nothing came from the model for {self._silence_s} s") from None
 
 
 class EngineClient:
@@ -91,9 +108,18 @@ class EngineClient:
 
     Args:
         timeout_s: What takes longer has failed.
+        silence_s: What has all its input and says nothing for so long has failed, too.
     """
 
-    def __init__(self, engine: EnginePort, clock: Clock, new_id: IdMaker, timeout_s: float) -> None:
+    def __init__(
+        self,
+        engine: EnginePort,
+        clock: Clock,
+        new_id: IdMaker,
+        timeout_s: float,
+        silence_s: float | None = None,
+    ) -> None:
+        self._silence_s = silence_s
         self._engine = engine
         self._clock = clock
         self._new_id = new_id
@@ -130,7 +156,7 @@ class EngineClient:
             credit=credit,
             deadline_s=self._clock.now() + (timeout_s or self._timeout_s),
         )
-        outputs = Outputs(self._engine, request)
+        outputs = Outputs(self._engine, request, self._silence_s)
         self._engine.submit(request, outputs)
         try:
             yield outputs

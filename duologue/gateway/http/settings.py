@@ -29,6 +29,10 @@ class HttpSettings(Section):
     audio_timeout_s: Seconds = 900.0
     """The same for speech and transcription: a long text is listened to while it is spoken."""
 
+    silence_timeout_s: Seconds = 60.0
+    """A model that has all it needs for an answer and says nothing for so long hangs: the request
+    fails, and the model is started again."""
+
     max_speech_chars: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     """Longest text that one request may have spoken: about 20 minutes."""
 

@@ -164,6 +164,8 @@ class _Peer:
                 try:
                     while (event := await read_event(self._reader)) is not None:
                         await self._answer(event)
+                        # The next one may be here already, and a thousand more: others have a turn.
+                        await asyncio.sleep(0)
                 except ProtocolError as exc:
                     await self._complain(exc)  # and leave: what follows cannot be read
                 if self._utterance is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from duologue.core.errors import CapacityError, EngineError, ProtocolError
+from duologue.core.errors import CapacityError, EngineError, ProtocolError, StageTimeout
 from duologue.core.ids import id_maker
 from duologue.engines.payloads import Payload, SpeakText, TextDelta
 from duologue.gateway.engine_client import EngineClient
@@ -112,3 +112,28 @@ async def test_a_full_engine_refuses() -> None:
     engine = FakeEngine(pipelines=("llm",), capacity={"llm": 0})
     with pytest.raises(CapacityError), client(engine).request("llm", HELLO):
         pytest.fail("there was no room")
+
+
+async def test_a_model_that_is_silent_though_it_has_all_its_input_is_given_up() -> None:
+    engine = FakeEngine({"spell": letters})
+    impatient = EngineClient(
+        engine, FakeClock(), id_maker(random.Random(1)), timeout_s=30.0, silence_s=0.01
+    )
+    with pytest.raises(StageTimeout), impatient.request("spell", HELLO) as outputs:
+        await anext(outputs)
+    assert len(engine.cancelled) == 1
+
+
+async def test_a_model_that_waits_for_input_may_be_silent_until_it_has_all() -> None:
+    engine = FakeEngine({"spell": letters})
+    impatient = EngineClient(
+        engine, FakeClock(), id_maker(random.Random(1)), timeout_s=30.0, silence_s=0.0
+    )
+    with impatient.request("spell", more_input=True) as outputs:
+        waiting = asyncio.create_task(anext(outputs))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        outputs.finish()
+        with pytest.raises(StageTimeout):
+            await waiting
