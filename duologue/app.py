@@ -69,7 +69,7 @@ from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import STALE_AT_SESSION, Observation
 from duologue.sessions.via import DIALECTS, TRANSPORTS
 from duologue.settings import Settings
-from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, write_flight
+from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, keep_flight
 from duologue.telemetry.settings import TelemetrySettings
 from duologue.telemetry.tape import Recordings
 
@@ -365,7 +365,7 @@ def _flight_keeper(
     folder = telemetry.flight_folder
     if folder is None:
         return lambda _flight: None
-    write = partial(write_flight, folder=folder, max_files=telemetry.flight_files)
+    write = partial(keep_flight, folder=folder, max_files=telemetry.flight_files)
 
     def keep(flight: Flight) -> None:
         loop.run_in_executor(None, write, flight)

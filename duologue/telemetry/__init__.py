@@ -4,7 +4,13 @@ Loads no exporter and no settings, so that the client can log without the server
 are ``telemetry.exposition`` and ``telemetry.settings``.
 """
 
-from duologue.telemetry.flight import Flight, decode_flight, encode_flight, write_flight
+from duologue.telemetry.flight import (
+    Flight,
+    decode_flight,
+    encode_flight,
+    keep_flight,
+    write_flight,
+)
 from duologue.telemetry.instruments import Counter, Family, Gauge, Grid, Histogram
 from duologue.telemetry.logging import Logger, bound, configure_logging, get_logger
 from duologue.telemetry.loop_lag import LoopLagProbe
@@ -31,5 +37,6 @@ __all__ = [
     "decode_flight",
     "encode_flight",
     "get_logger",
+    "keep_flight",
     "write_flight",
 ]

@@ -5,6 +5,7 @@ It must not know how entries are collected, nor how they are replayed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from duologue.core.errors import CodecError
+from duologue.telemetry.logging import get_logger
 from duologue.telemetry.recorder import Direction, Entry
 
 VERSION = 1
@@ -93,8 +95,26 @@ def write_flight(flight: Flight, folder: Path, *, max_files: int) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{flight.ended_at:.3f}-{flight.session_id}{SUFFIX}"
-    path.write_bytes(encode_flight(flight))
+    try:
+        path.write_bytes(encode_flight(flight))
+    except OSError:
+        path.unlink(missing_ok=True)  # half of one cannot be read, and would push out a whole one
+        raise
+    _tidy(folder, max_files)
+    return path
+
+
+def keep_flight(flight: Flight, folder: Path, *, max_files: int) -> None:
+    """Write a recording if the disk takes it, and say so if it does not; see ``write_flight``."""
+    try:
+        write_flight(flight, folder, max_files=max_files)
+    except OSError as exc:
+        get_logger("telemetry").warning(
+            "flight_not_written", session_id=flight.session_id, error=os.strerror(exc.errno or 0)
+        )
+
+
+def _tidy(folder: Path, max_files: int) -> None:
     kept = sorted(folder.glob(f"*{SUFFIX}"), key=lambda file: file.stat().st_mtime_ns)
     for old in kept[:-max_files]:
         old.unlink(missing_ok=True)
-    return path

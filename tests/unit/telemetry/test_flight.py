@@ -7,9 +7,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from duologue.core.errors import CodecError
-from duologue.telemetry import Direction, Entry, Flight, decode_flight, encode_flight, write_flight
+from duologue.telemetry import (
+    Direction,
+    Entry,
+    Flight,
+    decode_flight,
+    encode_flight,
+    keep_flight,
+    write_flight,
+)
 
 entries = st.builds(
     Entry,
@@ -66,3 +75,16 @@ def test_the_folder_keeps_the_newest_recordings(tmp_path: Path) -> None:
     last = write_flight(FLIGHT, folder, max_files=3)
     assert sorted(folder.iterdir()) == sorted([*paths[2:], last])
     assert decode_flight(last.read_bytes()) == FLIGHT
+
+
+def test_a_full_disk_is_told_and_leaves_no_half_recording(tmp_path: Path) -> None:
+    whole = write_flight(replace(FLIGHT, session_id="whole"), tmp_path, max_files=1)
+    half = tmp_path / write_flight(FLIGHT, tmp_path / "elsewhere", max_files=1).name
+    half.symlink_to("/dev/full")
+    with capture_logs() as logs:
+        keep_flight(FLIGHT, tmp_path, max_files=1)
+    assert [(entry["event"], entry["error"]) for entry in logs] == [
+        ("flight_not_written", "No space left on device")
+    ]
+    assert [path for path in tmp_path.iterdir() if path.is_file()] == [whole]
+    assert not half.is_symlink()
