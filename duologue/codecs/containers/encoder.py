@@ -5,6 +5,7 @@ This module must not know where the bytes go.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -124,10 +125,15 @@ class _Codec:
         self._stream: Any = self._file.add_stream(recipe.codec, rate=self._rate_hz, layout="mono")
         codec: Any = self._stream.codec_context
         codec.format = recipe.sample_format
+        codec.thread_count = 1  # libav would start one for each core
         if recipe.bit_rate is not None:
             codec.bit_rate = recipe.bit_rate
         self._convert: Any = av.AudioResampler(recipe.sample_format, "mono", self._rate_hz)
         self._samples = 0
+        # A file and its streams refer to each other, so one that is let go of would keep its
+        # codec until the next great collection, which is hours away in a server that is idle.
+        self._let_go = weakref.finalize(self, self._file.close)
+        self._let_go.atexit = False
 
     def encode(self, pcm: bytes) -> bytes:
         self._write(self._to_rate.process(pcm))
@@ -137,7 +143,7 @@ class _Codec:
         self._write(self._to_rate.flush())
         for packet in self._stream.encode(None):
             self._file.mux(packet)
-        self._file.close()
+        self._let_go()
         return self._written.take()
 
     def _write(self, pcm: bytes) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import io
+from pathlib import Path
 
 import av
 import numpy as np
@@ -121,9 +123,19 @@ def test_pieces_may_end_within_a_sample(audio_format: OutputFormat) -> None:
     assert len(ours) == len(theirs)
 
 
-def test_a_file_may_be_let_go_of_at_any_time() -> None:
-    for audio_format in OutputFormat:
-        encoder = AudioFileEncoder(audio_format, RATE_HZ)
-        assert encoder.compresses is (audio_format in COMPRESSED)
-        encoder.encode(PCM)
-        del encoder
+def test_a_file_may_be_let_go_of_at_any_time_and_takes_its_codec_with_it() -> None:
+    before = threads()
+    gc.disable()  # an idle server collects rarely
+    try:
+        for audio_format in OutputFormat:
+            encoder = AudioFileEncoder(audio_format, RATE_HZ)
+            assert encoder.compresses is (audio_format in COMPRESSED)
+            encoder.encode(PCM)
+            del encoder
+            assert threads() == before
+    finally:
+        gc.enable()
+
+
+def threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
