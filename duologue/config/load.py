@@ -189,11 +189,21 @@ def _complaint(error: ErrorDetails, settings: Mapping[str, Setting], layers: lis
     if error["type"] == "extra_forbidden":
         known = settings.keys() | section_keys(settings)
         return f"{key} ({origin}) is not a setting{did_you_mean(key, known)}"
-    reason = error["msg"][:1].lower() + error["msg"][1:]
+    reason = _reason(error)
     owner = next((settings[above] for above in _upwards(key) if above in settings), None)
     # A section that failed as a whole may hold secrets too; only single values are shown.
     shown = "" if owner is None or owner.is_secret else f" = {error['input']!r}"
     return f"{key}{shown} ({origin}): {reason}"
+
+
+def _reason(error: ErrorDetails) -> str:
+    """What is wrong, in words of settings: a file has lists, where Python has tuples."""
+    if error["type"] in ("tuple_type", "list_type"):
+        return "input should be a list, such as [a, b]"
+    if error["type"] in ("model_type", "dict_type"):
+        return "input should be settings by name, such as {name: value}"
+    text = error["msg"].removeprefix("Value error, ")
+    return text[:1].lower() + text[1:]
 
 
 def _upwards(key: str) -> Iterator[str]:

@@ -51,7 +51,7 @@ def read_yaml(path: Path, settings: Mapping[str, Setting]) -> tuple[Tree, dict[s
     if values is None:
         return {}, {}
     if not isinstance(values, dict) or not isinstance(node, yaml.MappingNode):
-        raise ConfigError(f"{path} must hold sections by name, not a {type(values).__name__}")
+        raise ConfigError(f"{path} must hold sections by name, such as\ngateway:\n  port: 9000")
     lines: dict[str, int] = {}
     _note_lines(node, "", lines, path)
     sections = section_keys(settings)

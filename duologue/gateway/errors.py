@@ -67,7 +67,7 @@ async def errors_in_json(request: web.Request, handler: Handler) -> web.StreamRe
         allowed = exc.headers.get("Allow")
         asked = f"{request.method} {request.path[:200]}"
         if exc.status == 404:
-            body = _invalid(f"there is nothing at {asked}; docs/protocol.md has what there is")
+            body = _invalid(f"there is nothing at {asked}; GET /openapi.json has what there is")
             return json_answer(_page(msgspec.structs.replace(body, code=UNKNOWN_URL)), 404)
         if allowed is None:
             body = _invalid(f"{asked}: {exc.reason}")

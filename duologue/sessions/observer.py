@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from duologue.core.audio import samples_to_ms
 from duologue.core.clock import Clock
+from duologue.core.errors import DuologueError
 from duologue.engines.payloads import AudioChunk, VoiceActivity
 from duologue.engines.ports import Output, Request
 from duologue.protocol.commands import AppendAudio
@@ -187,9 +188,11 @@ class SessionObserver:
             case _:
                 pass
 
-    def refused(self, request: Request, exc: Exception) -> None:
+    def refused(self, request: Request, exc: DuologueError) -> None:
         """The engine did not take a request."""
-        self._log.warning("request_refused", pipeline=request.pipeline, error=type(exc).__name__)
+        self._log.warning(
+            "request_refused", pipeline=request.pipeline, code=exc.code, reason=exc.message
+        )
 
     def listening_failed(self, part: str, code: str) -> None:
         """A part of what hears the person failed; the session goes on without it for a while."""

@@ -3,9 +3,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from duologue.config import load
 from duologue.config.names import settings_of
 from duologue.config.reference import settings_page
+from duologue.core.errors import ConfigError
 from duologue.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -36,3 +39,8 @@ def test_the_examples_are_accepted() -> None:
     assert EXAMPLES
     for path in EXAMPLES:
         load(Settings, environ={}, config_file=path)
+
+
+def test_a_rule_of_a_section_is_told_in_its_own_words() -> None:
+    with pytest.raises(ConfigError, match=r"\): certificate and key belong together"):
+        load(Settings, environ={"DUOLOGUE_GATEWAY__TLS__CERTIFICATE": "x.pem"})

@@ -57,6 +57,11 @@ def test_mappings_from_several_sources_are_joined(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        (
+            "door:\n  api_keys: 5\n",
+            "door.api_keys ({path}:2): input should be a list, such as [a, b]",
+        ),
+        ("door: 5\n", "door ({path}:1): input should be settings by name, such as {{name: value}}"),
         ("door:\n  port: 70000\n", "door.port = 70000 ({path}:2): input should be less than"),
         ("door:\n  prot: 1\n", "door.prot ({path}:2) is not a setting; did you mean door.port?"),
         ("dor: {port: 1}\n", "dor ({path}:1) is not a setting; did you mean door?"),

@@ -55,7 +55,7 @@ def test_an_empty_file_or_section_changes_nothing(tmp_path: Path, text: str) -> 
     ("text", "complaint"),
     [
         ("door: {port: 1\n", "duologue.yaml:2 is not YAML"),
-        ("- door\n", "must hold sections by name, not a list"),
+        ("- door\n", "must hold sections by name, such as\ngateway:\n  port: 9000"),
         ("door: {port: 1}\ndoor: {port: 2}\n", "duologue.yaml:2 gives door again"),
     ],
 )

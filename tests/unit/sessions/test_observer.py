@@ -214,7 +214,11 @@ def test_refusals_are_noted() -> None:
             Request("s.1", "asr", FENCE), CapacityError("full", retry_after_s=1.0)
         )
         bench.observer.mailbox_full()
-    assert (logs[0]["pipeline"], logs[0]["error"]) == ("asr", "CapacityError")
+    assert [logs[0][name] for name in ("pipeline", "code", "reason")] == [
+        "asr",
+        "server_full",
+        "full",
+    ]
     assert bench.metrics.mailbox_full["session"].value == 1
 
 
