@@ -10,14 +10,21 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from enum import Enum
+from typing import Protocol
 
 from duologue.protocol.events import Event
 from duologue.protocol.response_events import AudioDelta
-from duologue.sessions.output_buffer import booked_bytes
+from duologue.sessions.output_buffer import EVENT_BYTES, booked_bytes
 from duologue.sessions.port import Delivery
 
 SPARE_SHARE = 8
 """The part of the limit that is freed, besides what is needed, when it is reached."""
+
+
+class Holder(Protocol):
+    """What holds bytes."""
+
+    held_bytes: int
 
 
 class Gap(Enum):
@@ -34,12 +41,12 @@ class Journal:
     """Numbered events of one session, oldest first.
 
     Args:
-        max_bytes: What it may hold together with what ``also_held`` says.
-        also_held: Bytes that are held elsewhere in the same account.
+        max_bytes: What it may hold together with what ``beside`` holds.
+        beside: What else holds bytes in the same account.
     """
 
     __slots__ = (
-        "_also_held",
+        "_beside",
         "_entries",
         "_lost_event",
         "_lost_sound",
@@ -51,13 +58,13 @@ class Journal:
         "held_bytes",
     )
 
-    def __init__(self, max_bytes: int, also_held: Callable[[], int]) -> None:
+    def __init__(self, max_bytes: int, beside: Holder) -> None:
         self.acknowledged = 0
         """The number up to which the client has everything."""
 
         self.held_bytes = 0
         self._max_bytes = max_bytes
-        self._also_held = also_held
+        self._beside = beside
         self._entries: deque[Delivery] = deque()
         self._sound = 0
         """How many of them are sound."""
@@ -81,10 +88,10 @@ class Journal:
         self._entries.append(delivery)
         if isinstance(event, AudioDelta):
             self._sound += 1
-            self.held_bytes += booked_bytes(event) + len(event.delta)
+            self.held_bytes += EVENT_BYTES + len(event.delta)
         else:
             self.held_bytes += booked_bytes(event)
-        if self.held_bytes + self._also_held() > self._max_bytes:
+        if self.held_bytes + self._beside.held_bytes > self._max_bytes:
             self.fit()
 
     def acknowledge(self, seq: int) -> None:
@@ -116,7 +123,7 @@ class Journal:
         More than is needed goes at once, so that a client that never acknowledges does not cause
         a search for every event.
         """
-        excess = self.held_bytes + self._also_held() - self._max_bytes
+        excess = self.held_bytes + self._beside.held_bytes - self._max_bytes
         if excess <= 0:
             return
         excess += self._max_bytes // SPARE_SHARE
@@ -206,4 +213,6 @@ class Journal:
 
 
 def _size(event: Event) -> int:
-    return booked_bytes(event) + (len(event.delta) if isinstance(event, AudioDelta) else 0)
+    if isinstance(event, AudioDelta):
+        return EVENT_BYTES + len(event.delta)
+    return booked_bytes(event)

@@ -107,15 +107,15 @@ class Lifetime:
         return True
 
     def next_deadline(self) -> float:
-        """When to ask again."""
-        deadline = self.expires_at
+        """When to ask again. Asked for each frame."""
+        deadline = self.expires_at if self._warns_at == math.inf else self._warns_at
         if self.leaving:
             deadline = min(self.expires_at + self._grace_s, self._checked_at + LEAVING_CHECK_S)
-        if self._warns_at < deadline:
-            deadline = self._warns_at
         if self._tick_s is not None:
             deadline = min(deadline, self._next_tick())
-        return min(deadline, self._stalls_at())
+        if self.waiting_since is not None and (stalls_at := self._stalls_at()) < deadline:
+            return stalls_at
+        return deadline
 
     # One expression for each deadline, since a sum and a difference are rounded differently.
 

@@ -32,6 +32,9 @@ AUDIO_NOTE_S = 1.0
 """Audio is noted so often, with its size since the last note: each message would cost as much as
 handling it, and fill the recorder with nothing else."""
 
+JOURNAL_STEP_BYTES = 16 << 10
+"""A figure that changes by less is not worth writing for each event."""
+
 AudioClock = Callable[[], int]
 """Milliseconds of the person's audio that have come in so far."""
 
@@ -220,7 +223,10 @@ class SessionObserver:
 
     def journal_holds(self, size: int) -> None:
         """So many bytes are kept for the next connection."""
-        self._metrics.journal_bytes.inc(size - self._journal_bytes)
+        change = size - self._journal_bytes
+        if size and -JOURNAL_STEP_BYTES < change < JOURNAL_STEP_BYTES:
+            return
+        self._metrics.journal_bytes.inc(change)
         self._journal_bytes = size
 
     def closed(self, reason: str, stale_dropped: int) -> None:

@@ -216,10 +216,13 @@ class Person:
 
     def due_at(self) -> float | None:
         """When ``let_pass`` has something to do, apart from time-outs; ``None``: not yet known."""
-        due = None
-        for at in (self._stalls_at(), self.idle_at(), self._listening.items.due_at):
-            if at is not None and (due is None or at < due):
-                due = at
+        due, idle_at = self._listening.items.due_at, self.idle_at()
+        if idle_at is not None and (due is None or idle_at < due):
+            due = idle_at
+        if self._listening.turn is not None:
+            stalls_at = self._stalls_at()
+            if stalls_at is not None and (due is None or stalls_at < due):
+                due = stalls_at
         return due
 
     def _stalls_at(self) -> float | None:

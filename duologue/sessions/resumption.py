@@ -52,9 +52,11 @@ class Resumption:
         "_first",
         "_greeting",
         "_machine",
+        "_machine_has_output",
         "_resumed_at",
         "_token_maker",
         "delivered",
+        "due",
         "journal",
         "lease",
     )
@@ -62,19 +64,22 @@ class Resumption:
     def __init__(self, machine: SessionMachine, terms: ResumeTerms, *, acknowledges: bool) -> None:
         machine.outlive()
         self._machine = machine
+        self._machine_has_output = machine.has_output
         self._token_maker = terms.new_token
         token = terms.new_token()
         self._first: str | None = token
         """What the first connection is told; it is not kept."""
 
         self.lease = Lease(token, terms.grace_s)
+        self.due = False
+        """Something comes before what the machine has to say."""
+
         self.delivered = 0
         """The number of the latest event."""
 
         self.journal: Journal | None = None
         if acknowledges:
-            buffer = machine.speaking.buffer
-            self.journal = Journal(terms.max_bytes, lambda: buffer.held_bytes)
+            self.journal = Journal(terms.max_bytes, machine.speaking.buffer)
             machine.speaking.playback.on_silenced = self.journal.withdraw
             if machine.extensions is not None:
                 machine.extensions.on_interrupted = self._withdraw_all
@@ -158,6 +163,7 @@ class Resumption:
         machine, token = self._machine, self._token_maker()
         generation = self.lease.take(claim, token)
         self._first = None
+        self.due = True
         self._greeting.clear()
         if self.journal is None or received is None:
             machine.reattach(now)
@@ -170,17 +176,7 @@ class Resumption:
 
     def has_output(self) -> bool:
         """Tell whether something may be sent now."""
-        if self.due:
-            return True
-        return self._machine.has_output()
-
-    @property
-    def due(self) -> bool:
-        """Whether something comes before what the machine has to say."""
-        if self._greeting:
-            return True
-        journal = self.journal
-        return journal is not None and (journal.replaying or journal.broken_off)
+        return self.due or self._machine_has_output()
 
     def pull(self, max_bytes: int, now: float) -> list[Delivery]:
         """Return what comes before what the machine has to say; about ``max_bytes`` at most."""
@@ -203,6 +199,7 @@ class Resumption:
             if isinstance(delivery.event, AudioDelta):
                 room -= len(delivery.event.delta)
             deliveries.append(delivery)
+        self.due = journal is not None and (journal.replaying or journal.broken_off)
         return deliveries
 
     def _rewind(self, journal: Journal, received: int, now: float) -> list[tuple[str, float]]:

@@ -125,11 +125,18 @@ class SessionModel(RuleBasedStateMachine):
     patch = NO_CHANGE
     """What the call is opened with."""
 
+    settings = SETTINGS
+    resumable = False
+    ends: tuple[str | None, ...] = (None, "client_too_slow")
+    """How a connection may end."""
+
     @initialize()
     def call_begins(self) -> None:
         engine = FakeEngine(pipelines=(STAGE, "vad", "asr", "end_of_turn"))
         self.plugin = ContractPlugin()
-        self.call = FakeCall(self.plugin, engine, SETTINGS, patch=self.patch)
+        self.call = FakeCall(
+            self.plugin, engine, self.settings, patch=self.patch, resumable=self.resumable
+        )
         tools = (FunctionTool(name="look"),)
         self.call.send(UpdateSession(session=SessionPatch(tools=tools)))
         self.client = self.call.client
@@ -140,7 +147,11 @@ class SessionModel(RuleBasedStateMachine):
         self.read_events = 0
 
     def alive(self) -> bool:
-        return self.client.ended is None
+        return len(self.call.manager) == 1
+
+    def missing(self) -> bool:
+        """Whether something that was written has not come through."""
+        return False
 
     # The person
 
@@ -319,7 +330,7 @@ class SessionModel(RuleBasedStateMachine):
         buffer = speaking.buffer
         assert buffer.count_held() == (buffer.held_bytes, buffer.held_events)
         # Beginnings and ends of responses may exceed the limit by what the open ones need.
-        assert buffer.held_bytes <= SETTINGS.output_buffer_bytes + 5 * 12 * 256
+        assert buffer.held_bytes <= self.settings.output_buffer_bytes + 5 * 12 * 256
         assert buffer.held_events <= SETTINGS.output_events + 5 * 12
         # What is held to be spoken belongs to a response that goes on.
         assert buffer.has_speech() is any(
@@ -332,7 +343,7 @@ class SessionModel(RuleBasedStateMachine):
             return
         assert self.call.flights == []
         assert all(e.error.type == CLIENT_FAULTS for e in self.client.of(ErrorEvent))
-        assert self.client.ended in (None, "client_too_slow")
+        assert self.client.ended in self.ends
 
     @invariant()
     def one_response_of_the_conversation_at_a_time(self) -> None:
@@ -358,7 +369,7 @@ class SessionModel(RuleBasedStateMachine):
             sent.setdefault(event.response_id, []).append(len(event.delta) // 2)
         for fake in self.call.engine.of(STAGE):
             response = self.call.machine.speaking.get(fake.request.fence.lane)
-            if response is None or not response.audio:
+            if response is None or not response.audio or self.missing():
                 continue
             pieces = sent.get(response.id, [])
             assert fake.credit is not None
@@ -382,7 +393,7 @@ class SessionModel(RuleBasedStateMachine):
                     pass
         self.read_events = len(events)
         history = self.call.machine.history
-        if self.client.reading and self.alive():
+        if self.client.reading and self.alive() and not self.missing():
             assert len(self.mirror) == len(history)
             before = [None, *self.mirror]
             assert all(

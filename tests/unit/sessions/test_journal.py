@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import strategies as st
@@ -13,6 +14,13 @@ from duologue.protocol.response_events import AudioDelta, AudioTranscriptDelta
 from duologue.sessions.journal import SPARE_SHARE, Gap, Journal
 from duologue.sessions.output_buffer import EVENT_BYTES
 from duologue.sessions.port import Delivery
+
+
+@dataclass
+class Held:
+    """What else is in the account."""
+
+    held_bytes: int
 
 
 def sound(size: int = 1000, item: str = "i") -> AudioDelta:
@@ -28,7 +36,7 @@ def words(text: str = "word", item: str = "i") -> AudioTranscriptDelta:
 
 
 def journal_of(*events: Event, max_bytes: int = 1 << 20, also: int = 0) -> Journal:
-    journal = Journal(max_bytes, lambda: also)
+    journal = Journal(max_bytes, Held(also))
     for seq, event in enumerate(events, 1):
         journal.record(Delivery(seq, event))
     return journal
@@ -97,16 +105,16 @@ def test_without_sound_the_oldest_go_and_their_loss_is_known() -> None:
 
 
 def test_what_is_held_elsewhere_counts() -> None:
-    held = 0
-    journal = Journal(10_000, lambda: held)
+    beside = Held(0)
+    journal = Journal(10_000, beside)
     for seq in range(1, 8):
         journal.record(Delivery(seq, sound()))
     assert len(journal) == 7
-    held = 9_000
+    beside.held_bytes = 9_000
     journal.fit()
-    assert journal.held_bytes + held <= 10_000
+    assert journal.held_bytes + beside.held_bytes <= 10_000
     assert journal.after(0) is Gap.SOUND
-    held = 0
+    beside.held_bytes = 0
     journal.fit()
     assert len(journal) == 0
     assert not journal.broken_off
@@ -116,13 +124,13 @@ def test_what_is_held_elsewhere_counts() -> None:
 def test_what_waits_to_be_sent_again_is_not_dropped_without_a_word(
     kind: Callable[[], Event],
 ) -> None:
-    held = 0
-    journal = Journal(20_000, lambda: held)
+    beside = Held(0)
+    journal = Journal(20_000, beside)
     for seq in range(1, 8):
         journal.record(Delivery(seq, kind()))
     journal.rewind(2)
     assert journal.replay().seq == 3
-    held = 15_000
+    beside.held_bytes = 15_000
     journal.fit()
     assert journal.broken_off
     journal.rewind(2)
@@ -150,8 +158,8 @@ class JournalModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.held = 0
-        self.journal = Journal(self.LIMIT, lambda: self.held)
+        self.beside = Held(0)
+        self.journal = Journal(self.LIMIT, self.beside)
         self.sent: list[Event] = []
         self.withdrawn: set[int] = set()
         self.replaying: int | None = None
@@ -178,7 +186,7 @@ class JournalModel(RuleBasedStateMachine):
 
     @rule(held=st.integers(0, 15_000))
     def other_bytes_are_held(self, held: int) -> None:
-        self.held = held
+        self.beside.held_bytes = held
         self.journal.fit()
 
     @rule(back=st.integers(0, 40))
@@ -203,7 +211,7 @@ class JournalModel(RuleBasedStateMachine):
     def bounded_and_accounted(self) -> None:
         journal = self.journal
         assert journal.held_bytes == journal.count_held()
-        assert journal.held_bytes + self.held <= self.LIMIT or len(journal) == 0
+        assert journal.held_bytes + self.beside.held_bytes <= self.LIMIT or len(journal) == 0
 
 
 TestJournalState = JournalModel.TestCase

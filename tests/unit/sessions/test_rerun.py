@@ -33,6 +33,29 @@ def test_the_same_inputs_lead_to_the_same_call(content: bool) -> None:
     assert (again.steps, again.different) == (len(recording.steps), 0)
 
 
+def test_a_call_that_lost_its_connection_is_done_again_and_no_token_is_in_it() -> None:
+    memory = MemoryTape(content=True)
+    engine = FakeEngine(pipelines=(STAGE,))
+    call = FakeCall(FakePlugin(), engine, patch=DuplexPatch(), tape=memory.tape, resumable=True)
+    call.send(CreateResponse())
+    stage = engine.of(STAGE)[0].request.id
+    call.client.broken = True
+    engine.output(stage, AudioChunk(b"\x01\x00" * 48_000, 24_000))
+    call.clock.advance(0.5)
+    call.lose()
+    call.clock.advance(5)
+    tokens = [call.client.token]
+    call.resume()
+    tokens.append(call.client.token)
+    call.clock.advance(3)
+    call.session.close("closed")
+    recording = memory.recording()
+    assert {"outlive", "detach", "reattach"} <= {step.call for step in recording.steps}
+    again = rerun(recording, FakePlugin())
+    assert (again.steps, again.differences) == (len(recording.steps), [])
+    assert all(token.encode() not in memory.data for token in tokens)
+
+
 def test_a_step_that_was_changed_is_found_with_its_place() -> None:
     recording = recorded(content=True)
     number = next(
