@@ -62,6 +62,7 @@ class FrameDeadline:
         self._period_s = limits.period_s
         self._start = start
         self._rows = plan.rows
+        self._longest_wait_s = plan.longest_wait_s
         self._spacing_samples = limits.frame_samples // plan.groups
         self._groups = [
             _Group(number, number * self._period_s / plan.groups) for number in range(plan.groups)
@@ -103,7 +104,7 @@ class FrameDeadline:
 
         group = min(open_groups, key=preference)
         self._stays += 1
-        feed = Feed(slot, self._stays, self._limits)
+        feed = Feed(slot, self._stays, self._limits, self._longest_wait_s)
         self._places[slot] = (group, feed)
         self._let_in(group, feed, now)
         return feed.stay
@@ -166,8 +167,11 @@ class FrameDeadline:
         """Take note that the outputs of a batch are ready."""
         for cut in batch.cuts:
             place = self._places.get(cut.slot)
-            if place is not None and place[1].stay == cut.stay:
-                place[1].counters.late_frames += now - cut.since > LATE_S
+            if place is None or place[1].stay != cut.stay or now - cut.since <= LATE_S:
+                continue
+            counters = place[1].counters
+            counters.late_frames += 1
+            counters.late_in_debt += cut.in_debt
 
     def group_of(self, slot: int) -> int:
         """Return the group that a slot is stepped with."""
@@ -194,8 +198,9 @@ class FrameDeadline:
         for feed in group.members.values():
             if feed.not_before > due:
                 continue
-            feed.counters.skipped_ticks += behind
-            cuts.append(feed.cut(due))
+            # A tick before it came in is none that it missed.
+            missed = min(behind, int((due - feed.not_before) / self._period_s))
+            cuts.append(feed.cut(due, missed))
             if feed.wait_s is not None and feed.message_samples > self._spacing_samples:
                 stray.append(feed)
         for feed in stray:
@@ -211,7 +216,7 @@ class FrameDeadline:
         spacing_s = self._period_s / len(self._groups)
         reserve_s = self._limits.reserve_s
         off_s = feed.wait_s - reserve_s
-        if 0 <= off_s <= spacing_s + reserve_s:
+        if 0 <= off_s <= spacing_s + reserve_s / 2:
             return
         for other in self._groups:
             shift_s = (off_s + other.phase_s - group.phase_s) % self._period_s - off_s
@@ -227,4 +232,5 @@ class FrameDeadline:
             # Nobody waited for the ticks that have passed meanwhile.
             passed = int((now - self._start - group.phase_s) // self._period_s)
             group.tick = max(group.tick, passed + 1)
+        feed.not_before = max(feed.not_before, now)
         group.members[feed.slot] = feed

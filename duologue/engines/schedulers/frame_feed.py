@@ -25,7 +25,7 @@ class FeedLimits:
         debt_samples: What may wait beyond the frame that comes next. A client whose messages are
             longer than this and a frame together loses audio.
         max_slip_samples: How many samples more or less than a frame one frame may be made of.
-            A hundredth is a sixth of a semitone.
+            A fiftieth is a third of a semitone.
         reserve_s: How long before its tick the last sample of a frame should be there.
         window_frames: Over how many frames the client's clock is judged.
     """
@@ -33,7 +33,7 @@ class FeedLimits:
     frame_samples: int = 1920
     rate_hz: int = 24_000
     debt_samples: int = 3840
-    max_slip_samples: int = 19
+    max_slip_samples: int = 38
     reserve_s: float = 0.005
     window_frames: int = 25
 
@@ -49,22 +49,25 @@ class Cut(NamedTuple):
     Args:
         slot: Of the model; ``stay``: which session there, counted over all.
         frame: Which frame of that session, from 0.
-        take: Samples to take from the input, in order. They fill ``frame_samples - silence``; a
+        skip: Samples of the input to throw away first: of ticks that were left out.
+        take: Samples to take then, in order. They fill ``frame_samples - silence``; a
             difference of a few is slip, and they are fitted.
         silence: Samples of silence; before the audio where ``leads``, else after it.
-        arrived_at: When the last sample taken came; ``None`` where none is.
-        since: From when on lateness counts: the same, but the tick itself where no sample is taken,
-            or where the last one had come before the tick before, and had to wait for its turn.
+        since: From when on lateness counts: when the last sample taken had come; the tick itself
+            where none is taken.
+        in_debt: It had come longer before the tick than the plan of the groups would let it wait:
+            the client's audio had been late, or came ahead of its time.
     """
 
     slot: int
     stay: int
     frame: int
+    skip: int
     take: int
     silence: int
     leads: bool
-    arrived_at: float | None
     since: float
+    in_debt: bool
 
 
 @dataclass(slots=True)
@@ -76,9 +79,11 @@ class FrameCounters:
         silence_samples: Put in because audio was missing at a tick.
         dropped_samples: Came beyond the debt, or while nobody listened.
         squeezed_samples: Taken beyond a frame, and ``stretched_samples`` short of it, by slip.
-        held_frames: Had come before the tick before theirs: the client was ahead.
-        late_frames: Ready too long after the arrival of their last sample.
-        skipped_ticks: Left out because the model was a whole period behind.
+        debt_frames: Waited longer for their tick than the plan says, because of their client.
+        late_frames: Ready too long after the arrival of their last sample;
+            ``late_in_debt``: those of them that were in debt, so that the model is not to blame.
+        skipped_ticks: Left out because the model was a whole period behind;
+            ``skipped_samples``: their audio. Nobody but the model is to blame.
         moves: To another group, because the client's messages had wandered from its ticks.
     """
 
@@ -88,9 +93,11 @@ class FrameCounters:
     dropped_samples: int = 0
     squeezed_samples: int = 0
     stretched_samples: int = 0
-    held_frames: int = 0
+    debt_frames: int = 0
     late_frames: int = 0
+    late_in_debt: int = 0
     skipped_ticks: int = 0
+    skipped_samples: int = 0
     moves: int = 0
 
     def add(self, other: FrameCounters) -> None:
@@ -104,14 +111,17 @@ class Feed:
 
     Args:
         slot: Of the model; ``stay``: which session there. Both are handed on in each cut.
+        longest_wait_s: Of a frame for its tick, as the groups are planned.
     """
 
     __slots__ = (
+        "_dropped_since_cut",
         "_ends_silent",
-        "_last_due",
+        "_least_left",
         "_least_wait_s",
         "_limits",
         "_longest_samples",
+        "_longest_wait_s",
         "_marks",
         "_received",
         "_seen_frames",
@@ -126,7 +136,7 @@ class Feed:
         "wait_s",
     )
 
-    def __init__(self, slot: int, stay: int, limits: FeedLimits) -> None:
+    def __init__(self, slot: int, stay: int, limits: FeedLimits, longest_wait_s: float) -> None:
         self.slot = slot
         self.stay = stay
         self.counters = FrameCounters()
@@ -137,6 +147,7 @@ class Feed:
         self.not_before = -math.inf
         """Masked at ticks before this moment."""
         self._limits = limits
+        self._longest_wait_s = longest_wait_s
         self._received = 0
         self._taken = 0
         # (samples received in all, when): the last sample of each message that still waits.
@@ -144,11 +155,12 @@ class Feed:
         # To be taken beyond frames (short of them, if negative) in all, and at one tick.
         self._slip_left = 0
         self._slip_step = 0
+        self._dropped_since_cut = 0
         self._ends_silent = True
-        self._last_due = -math.inf
         # The window in which the client's clock is judged.
         self._longest_samples = 0
         self._least_wait_s = math.inf
+        self._least_left = self._limits.frame_samples
         self._seen_frames = 0
 
     @property
@@ -171,11 +183,19 @@ class Feed:
         excess = max(0, self.level_samples - most)
         self._advance(excess)
         self.counters.dropped_samples += excess
+        self._dropped_since_cut += excess
         return excess
 
-    def cut(self, due: float) -> Cut:
-        """Make the frame of the tick that was due then, of what has come so far."""
+    def cut(self, due: float, skipped_ticks: int = 0) -> Cut:
+        """Make the frame of the tick that was due then, of what has come so far.
+
+        Args:
+            skipped_ticks: Left out since the frame before. Their audio goes with them, or the
+                session would be behind from now on.
+        """
         limits, counters = self._limits, self.counters
+        skip = self._skip(skipped_ticks) if skipped_ticks else 0
+        self._dropped_since_cut = 0
         take = min(self.level_samples, limits.frame_samples + self._slip())
         silence, leads = 0, False
         if take < limits.frame_samples - limits.max_slip_samples:
@@ -185,19 +205,29 @@ class Feed:
             silence = limits.frame_samples - take
         arrived_at = self._advance(take)
         since = due if arrived_at is None else arrived_at
-        if arrived_at is not None and arrived_at <= self._last_due:
-            counters.held_frames += 1
-            since = due
-        cut = Cut(self.slot, self.stay, counters.frames, take, silence, leads, arrived_at, since)
+        in_debt = due - since > self._longest_wait_s
+        cut = Cut(self.slot, self.stay, counters.frames, skip, take, silence, leads, since, in_debt)
+        counters.debt_frames += in_debt
         self._count(take, silence)
         self._ends_silent = silence > 0 and not (leads and take)
-        self._last_due = due
         if silence or arrived_at is None:
             self._start_window()
             self._slip_left = 0
         else:
             self._judge(due - arrived_at)
         return cut
+
+    def _skip(self, ticks: int) -> int:
+        limits, counters = self._limits, self.counters
+        due = ticks * limits.frame_samples
+        # What had no room meanwhile was not too much of the client's.
+        lost = min(due, self._dropped_since_cut)
+        skip = min(due - lost, max(0, self.level_samples - limits.frame_samples))
+        self._advance(skip)
+        counters.skipped_ticks += ticks
+        counters.dropped_samples -= lost
+        counters.skipped_samples += lost + skip
+        return skip
 
     def realign(self, not_before: float) -> None:
         """Go on with another group, whose ticks the client's messages precede by enough."""
@@ -247,6 +277,7 @@ class Feed:
     def _start_window(self) -> None:
         self.wait_s = None
         self._least_wait_s = math.inf
+        self._least_left = self._limits.frame_samples
         self._seen_frames = 0
         self._longest_samples = 0
 
@@ -261,20 +292,20 @@ class Feed:
             return
         limits = self._limits
         self._least_wait_s = min(self._least_wait_s, wait_s)
+        self._least_left = min(self._least_left, self._left_of_message())
         self._seen_frames += 1
         if self._seen_frames < limits.window_frames:
             return
         least_s, message = self._least_wait_s, max(1, self._longest_samples)
         missing = math.ceil((limits.reserve_s - least_s) * limits.rate_hz)
         excess = -missing - message
-        # Waits change by whole messages: a frame ends in an earlier one once what is left of its
-        # own is given back, and in a later one once that is taken.
-        left = self._left_of_message()
+        # Waits change by whole messages: frames go on to end where messages do.
         if missing > 0:
-            self._slip_left = -max(1, math.ceil(missing / message) * message - left)
-        elif excess > 0:
-            most = limits.window_frames * limits.max_slip_samples
-            self._slip_left = min(most, (math.ceil(excess / message) - 1) * message + left + 1)
+            self._slip_left = min(-1, self._least_left - math.ceil(missing / message) * message)
+        else:
+            # What is left of a message has come with what was taken: nothing is gained by waiting.
+            later = math.ceil(max(0, excess) / message) * message
+            self._slip_left = self._least_left + later
         step = math.ceil(abs(self._slip_left) / limits.window_frames)
         self._slip_step = min(limits.max_slip_samples, step)
         self._start_window()

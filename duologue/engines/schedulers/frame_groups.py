@@ -22,10 +22,12 @@ class GroupPlan:
     Args:
         groups: How many.
         rows: The most sessions that one of them may hold and still be in time.
+        longest_wait_s: How long before its tick a frame's last sample comes, at most.
     """
 
     groups: int
     rows: int
+    longest_wait_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ def plan_groups(
     for groups in range(1, max_groups + 1):
         rows = _most_rows(groups, sessions, cost, timing)
         if groups * rows >= sessions:
-            return GroupPlan(groups, rows)
+            return GroupPlan(groups, rows, timing.longest_wait_s(groups))
     return None
 
 

@@ -13,7 +13,7 @@ PERIOD_S = LIMITS.period_s
 
 
 def scheduler(groups: int = 2, rows: int = 4) -> FrameDeadline:
-    return FrameDeadline(GroupPlan(groups, rows), LIMITS, start=0.0)
+    return FrameDeadline(GroupPlan(groups, rows, 0.010 + PERIOD_S / groups), LIMITS, start=0.0)
 
 
 def step(one: FrameDeadline, now: float) -> FrameBatch:
@@ -152,6 +152,17 @@ def test_late_is_more_than_eighty_milliseconds_after_the_last_sample_came() -> N
         assert one.counters(0).late_frames == late
 
 
+def test_a_late_frame_of_a_client_in_debt_is_not_laid_to_the_model() -> None:
+    one = scheduler(groups=1)
+    one.join(0, now=0.0)
+    one.arrived(0, 2 * FRAME, 0.07)
+    one.finished(step(one, 0.08), 0.1)
+    one.finished(step(one, 0.16), 0.18)
+    one.finished(step(one, 0.24), 0.33)
+    counted = one.counters(0)
+    assert (counted.late_frames, counted.late_in_debt, counted.debt_frames) == (2, 0, 0)
+
+
 def test_what_a_session_left_behind_is_not_counted_for_the_next_one() -> None:
     one = scheduler(groups=1)
     one.join(0, now=0.0)
@@ -189,7 +200,7 @@ def test_long_messages_that_wander_off_change_the_group_instead_of_being_late(
     run_call(one, 0, first_at=0.07, drift_ppm=drift_ppm, ticks=9000)
     counted = one.counters(0)
     assert counted.moves == pytest.approx(9000 * 0.08 * 300e-6 / 0.040, abs=1)
-    assert counted.late_frames == counted.held_frames == 0
+    assert counted.late_frames == counted.debt_frames == 0
     assert counted.silence_samples == counted.dropped_samples == 0
     assert counted.squeezed_samples == counted.stretched_samples == 0
 

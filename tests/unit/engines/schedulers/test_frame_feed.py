@@ -13,7 +13,7 @@ MOST = FRAME + LIMITS.debt_samples
 
 
 def feed(limits: FeedLimits = LIMITS) -> Feed:
-    return Feed(slot=3, stay=9, limits=limits)
+    return Feed(slot=3, stay=9, limits=limits, longest_wait_s=0.05)
 
 
 def call(
@@ -41,13 +41,13 @@ def call(
 def test_a_frame_that_is_there_is_taken_whole() -> None:
     one = feed()
     assert one.arrived(FRAME, 0.9) == 0
-    assert one.cut(1.0) == Cut(3, 9, 0, FRAME, 0, False, 0.9, 0.9)
+    assert one.cut(1.0) == Cut(3, 9, 0, 0, FRAME, 0, False, 0.9, True)
     assert one.level_samples == 0
 
 
 def test_nothing_is_silence_at_once_and_lateness_counts_from_the_tick() -> None:
     one = feed()
-    assert one.cut(1.0) == Cut(3, 9, 0, 0, FRAME, True, None, 1.0)
+    assert one.cut(1.0) == Cut(3, 9, 0, 0, 0, FRAME, True, 1.0, False)
     assert one.counters == FrameCounters(frames=1, silent_frames=1, silence_samples=FRAME)
 
 
@@ -73,7 +73,7 @@ def test_what_comes_just_before_the_first_tick_waits_so_that_there_is_a_reserve(
 
 
 def test_a_few_missing_samples_are_stretched_over_and_more_are_silence() -> None:
-    for missing, silence in [(19, 0), (20, 20)]:
+    for missing, silence in [(38, 0), (39, 39)]:
         one = feed()
         one.arrived(FRAME, 0.9)
         one.cut(1.0)
@@ -90,32 +90,60 @@ def test_late_audio_beyond_the_debt_is_dropped_the_oldest_first() -> None:
     assert one.level_samples == MOST
     assert one.arrived(3 * MOST, 0.7) == 3 * MOST
     assert one.counters.dropped_samples == 3 * MOST + 100
-    assert one.cut(1.0).arrived_at == 0.7
+    assert one.cut(1.0).since == 0.7
 
 
-def test_a_frame_that_came_before_the_tick_before_was_ahead_and_counts_from_its_turn() -> None:
+def test_what_came_longer_ago_than_planned_is_in_debt() -> None:
     one = feed()
-    one.arrived(2 * FRAME, 0.9)
-    assert one.cut(1.0).since == 0.9
+    one.arrived(2 * FRAME, 0.96)
+    assert not one.cut(1.0).in_debt
     second = one.cut(1.08)
-    assert (second.arrived_at, second.since) == (0.9, 1.08)
-    assert one.counters.held_frames == 1
+    assert (second.since, second.in_debt) == (0.96, True)
+    assert one.counters.debt_frames == 1
+    assert not one.cut(1.16).in_debt, "silence owes nothing"
 
 
-@pytest.mark.parametrize("message", [24, 240, 480, 960, FRAME])
+def test_the_audio_of_ticks_that_were_left_out_goes_with_them() -> None:
+    one = feed()
+    one.arrived(FRAME, 0.96)
+    one.cut(1.0)
+    for number in (1, 2):
+        one.arrived(FRAME, 0.96 + number * PERIOD_S)
+    late = one.cut(1.16, skipped_ticks=1)
+    assert (late.skip, late.take, late.in_debt) == (FRAME, FRAME, False)
+    assert one.level_samples == 0
+    assert one.counters.skipped_samples == FRAME
+
+
+def test_what_had_no_room_while_ticks_were_left_out_is_not_laid_to_the_client() -> None:
+    one = feed()
+    one.arrived(FRAME, 0.95)
+    one.cut(1.0)
+    dropped = sum(one.arrived(FRAME, 0.95 + number * PERIOD_S) for number in range(1, 6))
+    assert dropped == 2 * FRAME
+    late = one.cut(1.4, skipped_ticks=4)
+    assert (late.skip, late.take, one.level_samples) == (2 * FRAME, FRAME, 0)
+    counted = one.counters
+    assert (counted.dropped_samples, counted.skipped_samples) == (0, 4 * FRAME)
+    assert counted.skipped_ticks == 4
+    one.arrived(10 * FRAME, 1.45)
+    one.cut(1.48)
+    assert one.counters.dropped_samples == 7 * FRAME, "what is the client's fault stays so"
+
+
+@pytest.mark.parametrize("message", [240, 480, FRAME])
 @pytest.mark.parametrize("drift_ppm", [-300, -50, 50, 300])
 def test_drift_is_absorbed_by_slip_without_a_gap_or_a_growing_lag(
     message: int, drift_ppm: float
 ) -> None:
     one = feed()
-    cuts = call(one, 8_000, message, drift_ppm=drift_ppm, first_tick=PERIOD_S + 0.008)
+    cuts = call(one, 4_000, message, drift_ppm=drift_ppm, first_tick=PERIOD_S + 0.008)
     settled = cuts[10:]
     assert [cut for cut in settled if cut.silence] == []
     assert one.counters.dropped_samples == 0
     longest_s = LIMITS.reserve_s + message / LIMITS.rate_hz + 0.012
     for number, cut in enumerate(settled, 10):
-        assert cut.arrived_at is not None
-        assert PERIOD_S * (number + 1) + 0.008 - cut.arrived_at <= longest_s
+        assert PERIOD_S * (number + 1) + 0.008 - cut.since <= longest_s
 
 
 def test_a_client_in_time_is_never_slipped() -> None:
@@ -131,6 +159,14 @@ def test_lag_after_a_burst_is_squeezed_away() -> None:
     assert one.level_samples <= 480 + LIMITS.reserve_s * LIMITS.rate_hz
     assert one.counters.dropped_samples == 0
     assert all(cut.take <= FRAME + LIMITS.max_slip_samples for cut in cuts)
+
+
+def test_lag_that_hides_inside_long_messages_is_squeezed_away() -> None:
+    one = feed()
+    one.arrived(FRAME - 1, 0.0)
+    call(one, 400, FRAME, first_tick=PERIOD_S + 0.008)
+    assert one.level_samples == 0
+    assert one.counters.squeezed_samples == FRAME - 1
 
 
 def test_a_late_message_once_costs_silence_once() -> None:

@@ -34,9 +34,11 @@ def test_a_step_must_be_done_before_the_next_groups_begins() -> None:
 
 def test_the_fewest_groups_that_are_in_time_are_chosen() -> None:
     fine = Timing(message_s=0.020)
-    assert plan_groups(80, cost, fine) == GroupPlan(1, 80)
-    assert plan_groups(120, cost, fine) == GroupPlan(2, 67)
-    assert plan_groups(90, cost, Timing()) == GroupPlan(2, 47), "longer messages, more groups"
+    assert plan_groups(80, cost, fine) == GroupPlan(1, 80, pytest.approx(0.03))
+    assert plan_groups(120, cost, fine) == GroupPlan(2, 67, pytest.approx(0.03))
+    assert plan_groups(90, cost, Timing()) == GroupPlan(2, 47, pytest.approx(0.05)), (
+        "longer messages, more groups"
+    )
 
 
 def test_too_many_sessions_have_no_plan() -> None:
