@@ -26,4 +26,5 @@ def fit_frame(samples: NDArray[np.float32], frame_samples: int) -> NDArray[np.fl
         raise ValueError("a frame cannot be made of no samples")
     # The first sample stays the first: frames that follow each other join without a step.
     places = np.arange(frame_samples) * (len(samples) / frame_samples)
-    return np.interp(places, np.arange(len(samples)), samples).astype(np.float32)
+    fitted: NDArray[np.float64] = np.interp(places, np.arange(len(samples)), samples)
+    return fitted.astype(np.float32)

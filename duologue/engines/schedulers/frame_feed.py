@@ -15,6 +15,9 @@ from typing import NamedTuple
 MERGED_S = 0.001
 """Messages that come closer together count as one, so that memory stays bounded."""
 
+URGENT_FRAMES = 8
+"""Over so many frames a client's clock is judged that is behind by more than was planned."""
+
 
 @dataclass(frozen=True, slots=True)
 class FeedLimits:
@@ -294,7 +297,8 @@ class Feed:
         self._least_wait_s = min(self._least_wait_s, wait_s)
         self._least_left = min(self._least_left, self._left_of_message())
         self._seen_frames += 1
-        if self._seen_frames < limits.window_frames:
+        is_behind = self._least_wait_s > self._longest_wait_s
+        if self._seen_frames < (URGENT_FRAMES if is_behind else limits.window_frames):
             return
         least_s, message = self._least_wait_s, max(1, self._longest_samples)
         missing = math.ceil((limits.reserve_s - least_s) * limits.rate_hz)
