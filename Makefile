@@ -68,6 +68,9 @@ test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run
 		echo "No client of vLLM-Omni here, so it is left out: see 'make peer'."; \
 		without="$$without and not peer"; \
 	fi; \
+	if ! $(BIN)/python -c 'import torch' 2>/dev/null; then \
+		echo "No torch in $(VENV), so the neural codec's tests are left out: see 'make check-torch'."; \
+	fi; \
 	$(BIN)/python -m pytest -m "$$without" $(ARGS)
 
 .PHONY: conformance
@@ -125,6 +128,39 @@ WEBRTC_PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12,\
 check-webrtc: $(WEBRTC_VENV)/.ready ## Test WebRTC calls with libdatachannel (needs Python 3.12)
 	$(WEBRTC_VENV)/bin/python -m pytest -m 'not models' tests/unit/gateway/webrtc tests/conformance/test_webrtc.py $(ARGS)
 
+# torch is large, so it gets an environment of its own: the build for CPUs where the configured
+# index offers it, else the one that brings CUDA.
+TORCH_VENV := .venv-torch
+TORCH_CPU := torch==2.13.0+cpu
+
+.PHONY: check-torch
+check-torch: $(TORCH_VENV)/.ready ## Test the neural codec (installs torch, 0.2 to 3 GB)
+	$(TORCH_VENV)/bin/python -m pytest -m torch tests/unit/codecs/mimi tests/golden $(ARGS)
+
+$(TORCH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
+	@echo "== installing torch into $(TORCH_VENV)"
+	@$(BIN)/python -m venv $(TORCH_VENV)
+	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
+		|| echo "No build of torch for CPUs in the index: taking the full one."
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch]'
+	@touch $@
+
+# The reference implementation. It asks for an older torch than its codec needs.
+MOSHI_VENV := .venv-moshi
+
+.PHONY: parity
+parity: $(MOSHI_VENV)/.ready ## Compare the neural codec with its reference at true size (minutes)
+	$(MOSHI_VENV)/bin/python -m tests.golden.mimi.record --compare
+
+$(MOSHI_VENV)/.ready: tests/golden/mimi/requirements.txt | $(STAMPS)/venv
+	@echo "== installing moshi into $(MOSHI_VENV)"
+	@$(BIN)/python -m venv $(MOSHI_VENV)
+	@$(MOSHI_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
+		|| echo "No build of torch for CPUs in the index: taking the full one."
+	$(MOSHI_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $< -e .
+	$(MOSHI_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps moshi==0.2.13
+	@touch $@
+
 .PHONY: check-network
 check-network: $(STAMPS)/dev ## Test WebRTC calls through NATs and a relay (Debian or Ubuntu, as root)
 	@command -v turnserver >/dev/null && command -v iptables >/dev/null || { \
@@ -146,7 +182,7 @@ $(WEBRTC_VENV)/.ready: pyproject.toml
 
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -23,6 +24,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("push")
+
+NEED_TORCH = ["golden/mimi", "unit/codecs/mimi"]
+"""Folders whose tests carry the marker ``torch``; without it they cannot even be loaded."""
+
+collect_ignore = [] if find_spec("torch") else NEED_TORCH
 
 
 @pytest.fixture(autouse=True)
