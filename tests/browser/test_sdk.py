@@ -251,6 +251,15 @@ async def test_a_muted_voice_is_not_sent_over_webrtc_either(browse: Browse, app:
         await page.evaluate("call.hangUp()")
 
 
+async def test_a_page_that_is_left_gives_its_place_back(browse: Browse, app: App) -> None:
+    async with browse((silence(60),), flags=FLAGS, url=blank(app)) as page:
+        assert await page.evaluate(start(transport="webrtc", fallback=False)) == "webrtc"
+        assert len(app.sessions) == 1
+        await page.open("about:blank")
+        await app.sessions.wait_empty(8)  # long before the network would be given up
+        assert len(app.sessions) == 0
+
+
 async def test_a_network_without_webrtc_is_told_and_the_call_goes_over_websocket(
     browse: Browse, app: App
 ) -> None:

@@ -37,6 +37,7 @@ export class WebRtcLine {
   /** Where the server answers requests about this call. @type {URL | null} */
   #location = null;
   #key = "";
+  #left;
 
   /** @type {RTCIceServer[]} for networks that let nothing through but a relay */
   iceServers = [];
@@ -47,6 +48,11 @@ export class WebRtcLine {
   onClosed = () => {};
   /** @type {(stream: MediaStream) => void} the server's sound */
   onStream = () => {};
+
+  constructor() {
+    // A page that is left says so: else the server would hold its place until the silence is long.
+    this.#left = () => this.close();
+  }
 
   /** @param {MediaStreamTrack | null} track the microphone's; null: nothing is sent */
   setTrack(track) {
@@ -106,6 +112,7 @@ export class WebRtcLine {
       return;
     }
     this.#peer = peer;
+    globalThis.addEventListener("pagehide", this.#left);
     this.#sender = peer.addTransceiver(this.#track ?? "audio", { direction: "sendrecv" }).sender;
     this.#listen(peer, peer.createDataChannel(CHANNEL));
     try {
@@ -199,6 +206,7 @@ export class WebRtcLine {
   #release() {
     clearTimeout(this.#timer);
     const peer = this.#peer;
+    globalThis.removeEventListener("pagehide", this.#left);
     this.#track?.stop();
     this.#track = null;
     if (this.#channel) this.#channel.onclose = null;
