@@ -8,6 +8,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from duologue.core.errors import ConfigError
+from duologue.core.installation import duologue_command
 
 BASE_PATH = "/v1"
 ENDPOINT_PATH = "/v1/realtime"
@@ -15,6 +16,9 @@ DEFAULT_URL = "ws://localhost:8080/v1/realtime"
 
 _LOOPBACK_NAMES = ("localhost", "::1")
 _SCHEMES = {"ws": "ws", "http": "ws", "wss": "wss", "https": "wss"}
+
+HOW_TO_START = f"Start a server with: {duologue_command('serve')}"
+"""For whoever finds nobody at an address."""
 
 
 def realtime_url(address: str, model: str | None = None, *, duplex: bool = False) -> str:

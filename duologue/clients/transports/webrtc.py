@@ -27,6 +27,7 @@ from av import AudioFrame
 from websockets.datastructures import Headers
 from websockets.http11 import Response as HttpResponse
 
+from duologue.clients.address import HOW_TO_START
 from duologue.clients.errors import (
     CallEnded,
     CallError,
@@ -302,9 +303,7 @@ async def _post(url: str, offer: str, api_key: str | None) -> str:
             body = await response.read()
             status, given = response.status, dict(response.headers)
     except (aiohttp.ClientError, OSError) as exc:
-        raise ServerUnreachable(
-            f"nobody answers at {url} ({exc}). Start a server with: duologue serve"
-        ) from exc
+        raise ServerUnreachable(f"nobody answers at {url} ({exc}). {HOW_TO_START}") from exc
     if status == 201:
         return body.decode(errors="replace")
     raise status_error(

@@ -23,7 +23,7 @@ from websockets.exceptions import (
 from websockets.http11 import Response
 from websockets.typing import Subprotocol
 
-from duologue.clients.address import is_loopback
+from duologue.clients.address import HOW_TO_START, is_loopback
 from duologue.clients.errors import (
     NORMAL_CLOSURE,
     CallEnded,
@@ -164,8 +164,7 @@ def connect_error(exc: Exception, url: str, open_timeout_s: float) -> DuologueEr
             )
         case OSError():
             return ServerUnreachable(
-                f"nobody answers at {url} ({exc.strerror or exc}). "
-                "Start a server with: duologue serve"
+                f"nobody answers at {url} ({exc.strerror or exc}). {HOW_TO_START}"
             )
         case _:
             return NotRealtimeServer(f"the WebSocket at {url} could not be opened: {exc}")

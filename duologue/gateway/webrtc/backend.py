@@ -9,6 +9,7 @@ import asyncio
 import importlib
 from types import ModuleType
 
+from duologue.core.installation import install_command
 from duologue.gateway.webrtc.peer import Backend, BackendMissing
 from duologue.gateway.webrtc.settings import WebRtcSettings
 from duologue.telemetry import get_logger
@@ -16,7 +17,7 @@ from duologue.telemetry import get_logger
 BACKENDS = ("aiortc", "libdatachannel")
 """In the order in which they are tried; ADR 14 says why the cheaper one is not first."""
 
-HOW_TO_INSTALL = "install a WebRTC library: pip install 'duologue[webrtc]'"
+HOW_TO_INSTALL = f"install a WebRTC library: {install_command('duologue[webrtc]')}"
 
 
 async def load_backend(settings: WebRtcSettings) -> Backend:
