@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
 
 import msgspec
 from aiohttp import web
@@ -198,14 +198,14 @@ class SpeechRoutes:
         self, request: web.Request, text: str, how: Manner, audio_format: OutputFormat
     ) -> web.StreamResponse:
         stream = ByteStream(request, CONTENT_TYPES[audio_format])
-        file = await SpeechFile.begin(audio_format)
-        async with aclosing(self._pcm(text, how)) as speech:
-            async for pcm in speech:
-                if data := await file.add(pcm):
-                    await stream.write(data)
-        if data := await file.end():
-            await stream.write(data)
-        return await stream.end()
+        with closing(await SpeechFile.begin(audio_format)) as file:
+            async with aclosing(self._pcm(text, how)) as speech:
+                async for pcm in speech:
+                    if data := await file.add(pcm):
+                        await stream.write(data)
+            if data := await file.end():
+                await stream.write(data)
+            return await stream.end()
 
     async def _send_whole(
         self, request: web.Request, text: str, how: Manner, audio_format: OutputFormat
@@ -216,29 +216,29 @@ class SpeechRoutes:
             pieces.extend([piece async for piece in speech])
         if not pieces:
             pieces.append(NO_SPEECH)
-        file = await SpeechFile.begin(audio_format, sum(map(len, pieces)))
-        for _ in range(len(pieces)):
-            pieces.append(await file.add(pieces.popleft()))
-        pieces.append(await file.end())
-        stream = ByteStream(request, CONTENT_TYPES[audio_format], sum(map(len, pieces)))
-        while pieces:
-            if data := pieces.popleft():
-                await stream.write(data)
-        return await stream.end()
+        with closing(await SpeechFile.begin(audio_format, sum(map(len, pieces)))) as file:
+            for _ in range(len(pieces)):
+                pieces.append(await file.add(pieces.popleft()))
+            pieces.append(await file.end())
+            stream = ByteStream(request, CONTENT_TYPES[audio_format], sum(map(len, pieces)))
+            while pieces:
+                if data := pieces.popleft():
+                    await stream.write(data)
+            return await stream.end()
 
     async def _send_events(
         self, request: web.Request, text: str, how: Manner, audio_format: OutputFormat
     ) -> web.StreamResponse:
-        file = await SpeechFile.begin(audio_format)
-        made = 0
-        async with event_stream(request, self._services.settings.keep_alive_s) as events:
-            async with aclosing(self._pcm(text, how)) as speech:
-                async for pcm in speech:
-                    made += len(pcm)
-                    if data := await file.add(pcm):
-                        await events.send(SpeechAudioDelta(data), "speech.audio.delta")
-            if data := await file.end():
-                await events.send(SpeechAudioDelta(data), "speech.audio.delta")
-            usage = spoken_usage(text, made / (2 * SPEECH_RATE_HZ))
-            await events.send(SpeechAudioDone(usage), "speech.audio.done")
-        return events.response
+        with closing(await SpeechFile.begin(audio_format)) as file:
+            made = 0
+            async with event_stream(request, self._services.settings.keep_alive_s) as events:
+                async with aclosing(self._pcm(text, how)) as speech:
+                    async for pcm in speech:
+                        made += len(pcm)
+                        if data := await file.add(pcm):
+                            await events.send(SpeechAudioDelta(data), "speech.audio.delta")
+                if data := await file.end():
+                    await events.send(SpeechAudioDelta(data), "speech.audio.delta")
+                usage = spoken_usage(text, made / (2 * SPEECH_RATE_HZ))
+                await events.send(SpeechAudioDone(usage), "speech.audio.done")
+            return events.response

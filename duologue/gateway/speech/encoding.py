@@ -17,10 +17,7 @@ NO_SPEECH = silence(ms_to_samples(100, SPEECH_RATE_HZ))
 
 
 class SpeechFile:
-    """One file that is written while it is sent. To be made by ``begin``.
-
-    A caller that gives up just lets go of it.
-    """
+    """One file that is written while it is sent. To be made by ``begin``, and closed in the end."""
 
     def __init__(self, encoder: AudioFileEncoder) -> None:
         self._encoder = encoder
@@ -53,6 +50,10 @@ class SpeechFile:
         if self._encoder.compresses:
             return start + await asyncio.to_thread(self._encoder.finish)
         return start + self._encoder.finish()
+
+    def close(self) -> None:
+        """Let go of the codec: now, or when the thread that still encodes is done with it."""
+        del self._encoder
 
 
 def speech_format(name: str, param: str = "response_format") -> OutputFormat:

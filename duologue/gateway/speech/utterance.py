@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -240,18 +241,18 @@ class Utterance:
     async def _send_all(self, send: SendEvent, send_bytes: SendBytes) -> None:
         speaking = self._speaking
         assert speaking is not None
-        file = await SpeechFile.begin(self._choice.audio_format)
-        async for piece in speaking.pieces():
-            if piece.pcm:
-                data = await file.add(piece.pcm)
-                if not self._cancelled:
-                    self._samples += len(piece.pcm) // SAMPLE_BYTES
-                    await self._send_audio(data, send, send_bytes)
-            if piece.marks and not self._cancelled:
-                marks = [_shown(mark) for mark in piece.marks]
-                await send(AudioMarks(utterance=self.number, marks=marks))
-        if not self._cancelled:
-            await self._send_audio(await file.end(), send, send_bytes)
+        with closing(await SpeechFile.begin(self._choice.audio_format)) as file:
+            async for piece in speaking.pieces():
+                if piece.pcm:
+                    data = await file.add(piece.pcm)
+                    if not self._cancelled:
+                        self._samples += len(piece.pcm) // SAMPLE_BYTES
+                        await self._send_audio(data, send, send_bytes)
+                if piece.marks and not self._cancelled:
+                    marks = [_shown(mark) for mark in piece.marks]
+                    await send(AudioMarks(utterance=self.number, marks=marks))
+            if not self._cancelled:
+                await self._send_audio(await file.end(), send, send_bytes)
 
     async def _send_audio(self, data: bytes, send: SendEvent, send_bytes: SendBytes) -> None:
         if not data:

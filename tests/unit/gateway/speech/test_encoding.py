@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from duologue.codecs.containers import OutputFormat
 from duologue.codecs.containers.wav import wav_header
 from duologue.gateway.speech.encoding import NO_SPEECH, SpeechFile
 from tests.fakes.sound_files import RATE_HZ, tone
+from tests.faults.gateway_line import until
 
 PCM = tone(0.5).tobytes()
 
@@ -37,3 +40,15 @@ async def test_a_file_without_speech_can_be_played_all_the_same(audio_format: Ou
         assert written == wav_header(RATE_HZ) + NO_SPEECH
     else:
         assert written
+
+
+async def test_a_file_that_was_closed_holds_no_codec_whoever_still_knows_it() -> None:
+    file = await SpeechFile.begin(OutputFormat.MP3)
+    await file.add(PCM)
+    before = threads()
+    file.close()
+    await until(lambda: threads() < before)  # the thread that encoded lets go of it, too
+
+
+def threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
