@@ -30,8 +30,13 @@ def draw(rows: Sequence[Row], planned: str, late_ms: float, path: Path) -> None:
                 ".",
                 color=f"C{number}",
             )
-    late.set(title="late frames, percent (dotted: one group)", ylim=(-2, 102))
-    ready.set(title="p99 from last sample to output, ms (dots: promised)", ylim=(0, 200))
+    late.set(
+        title="late frames, percent, clients in debt left out (dotted: one group)", ylim=(-2, 102)
+    )
+    ready.set(
+        title="p99 from last sample to output, ms, clients in debt left out (dots: promised)",
+        ylim=(0, 200),
+    )
     ready.axhline(late_ms, color="grey", linestyle="--")
     for axes in (late, ready):
         axes.set(xlabel="calls")
