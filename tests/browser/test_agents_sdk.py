@@ -126,8 +126,10 @@ async def test_it_talks_is_cut_off_calls_a_tool_and_leaves(
 
             stopped = "seen.events.filter((type) => type === 'output_audio_buffer.stopped').length"
             await page.until(f"{stopped} >= 2", timeout_s=15)
+            started = stopped.replace("stopped", "started")
+            sounds = await page.evaluate(started)
             await page.evaluate("session.sendMessage('tell me something long')")
-            await page.until(f"{LOUDNESS} > 0.05", timeout_s=15)
+            await page.until(f"{started} > {sounds} && {LOUDNESS} > 0.05", timeout_s=15)
             cleared = "seen.events.filter((type) => type === 'output_audio_buffer.cleared').length"
             before = await page.evaluate(cleared)
             await page.evaluate("session.interrupt()")
