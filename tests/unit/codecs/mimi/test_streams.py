@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from duologue.codecs.mimi import DecoderStream, EncoderStream, Mimi
 from tests.golden.mimi.sizes import TINY
@@ -146,6 +147,27 @@ def test_a_restored_slot_goes_on_as_it_did_and_so_does_its_twin(codec: Mimi) -> 
     again = torch.cat([encoder.step(frame, on) for frame in frames[130:]], 2)
     assert torch.equal(again, went_on)
     assert torch.equal(again[1], went_on[0])
+
+
+@pytest.mark.parametrize("direction", ["encoder", "decoder"])
+def test_a_step_asks_no_tensor_for_its_value_and_leaves_state_where_it_is(
+    codec: Mimi, direction: str
+) -> None:
+    stream: EncoderStream | DecoderStream
+    if direction == "encoder":
+        stream, given = codec.encoder(2), torch.zeros(2, SIZE)
+    else:
+        stream, given = codec.decoder(2), torch.zeros(2, TINY.codebooks, 1, dtype=torch.int64)
+    on = torch.ones(2, dtype=torch.bool)
+    state = stream._slots._tensors
+    addresses = [tensor.data_ptr() for tensor in state]
+    stream.step(given, on)
+    assert [tensor.data_ptr() for tensor in stream._slots._tensors] == addresses
+    # Tensors without values: a branch or a size that depended on one would raise.
+    traced = make_fx(
+        lambda given, on: stream.step(given, on), tracing_mode="fake", _allow_non_fake_inputs=True
+    )
+    assert traced(given, on).graph.find_nodes(op="output")
 
 
 def test_snapshots_do_not_go_from_one_direction_to_the_other(codec: Mimi) -> None:
