@@ -84,6 +84,12 @@ class WholeAnswer:
             self._file = await SpeechFile.begin(_file_format(self._wanted))
         self._speech += await self._file.add(pcm)
 
+    def close(self) -> None:
+        """Let go of what encodes the speech; nothing more is added."""
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
     async def finish(self, ending: Ending) -> ChatCompletion:
         """Return all of it."""
         label = self._label
@@ -111,8 +117,9 @@ class WholeAnswer:
         )
 
     async def _finished_file(self) -> bytes:
-        file = self._file or await SpeechFile.begin(_file_format(self._wanted))
-        self._speech += await file.end()
+        if self._file is None:
+            self._file = await SpeechFile.begin(_file_format(self._wanted))
+        self._speech += await self._file.end()
         return bytes(self._speech)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import closing
 
 import msgspec
 from aiohttp import web
@@ -95,9 +96,9 @@ class ChatRoutes:
                 await chunks.finish(await self._turn(model, prompt, how, chunks).run())
                 self._keep(label, chunks.said)
             return events.response
-        whole = WholeAnswer(label, wanted)
-        ending = await self._turn(model, prompt, how, whole).run()
-        answer = await whole.finish(ending)
+        with closing(WholeAnswer(label, wanted)) as whole:
+            ending = await self._turn(model, prompt, how, whole).run()
+            answer = await whole.finish(ending)
         self._keep(label, whole.said)
         # With speech it is long.
         body = await asyncio.to_thread(msgspec.json.encode, answer)

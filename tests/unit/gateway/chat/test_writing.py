@@ -10,6 +10,7 @@ from duologue.engines.payloads import TokenUsage
 from duologue.gateway.chat.checks import Wanted
 from duologue.gateway.chat.turn import Ending, Sink
 from duologue.gateway.chat.writing import ChunkedAnswer, Label, WholeAnswer, completion_usage
+from duologue.gateway.speech.encoding import SpeechFile
 
 LABEL = Label("chatcmpl-1", 100, "duologue", "audio_1", 3700)
 ENDING = Ending("stop", TokenUsage(3, 4, cached_tokens=2, output_audio_tokens=1))
@@ -54,6 +55,20 @@ async def chunked(wanted: Wanted, *, tells_usage: bool = False, **what: bool) ->
     await play(answer, **what)
     await answer.finish(ENDING)
     return sent
+
+
+async def test_an_abandoned_answer_lets_go_of_its_encoder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[SpeechFile] = []
+    monkeypatch.setattr(SpeechFile, "close", lambda file: closed.append(file))
+    answer = WholeAnswer(LABEL, Wanted(audio=True, format="mp3"))
+    answer.close()
+    assert closed == []
+    await answer.speech(PCM)
+    answer.close()
+    answer.close()
+    assert len(closed) == 1
 
 
 async def test_text_alone() -> None:
