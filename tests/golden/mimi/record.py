@@ -32,6 +32,8 @@ FOLDER = Path(__file__).parent
 FRAMES = 150
 """12 s: past the window of 125 frames."""
 
+LEAST_DB = 100
+
 
 def reference(path: Path, config: MimiConfig) -> MimiModel:
     seanet = _seanet_kwargs | {
@@ -114,10 +116,14 @@ def compare() -> None:
     played = [decoder.step(each, on) for each in codes.split(1, 2)]
     distinct = [int(row.unique().numel()) for row in codes[0]]
     print(f"{FRAMES} frames, true size; distinct codes per codebook: {distinct}")
-    print(f"codes equal, whole recording:   {share(ours.encode(pcm), codes)}")
-    print(f"codes equal, frame by frame:    {share(torch.cat(streamed, 2), codes)}")
-    print(f"samples, whole recording:       {decibels(ours.decode(codes), decoded):.1f} dB")
-    print(f"samples, frame by frame:        {decibels(torch.cat(played, 1), decoded):.1f} dB")
+    alike = True
+    for name, got_codes, got_pcm in (
+        ("whole recording", ours.encode(pcm), ours.decode(codes)),
+        ("frame by frame", torch.cat(streamed, 2), torch.cat(played, 1)),
+    ):
+        close = decibels(got_pcm, decoded)
+        alike &= torch.equal(got_codes, codes) and close > LEAST_DB
+        print(f"ours, {name}: codes equal {share(got_codes, codes)}, samples {close:.1f} dB")
     with theirs.streaming(1):
         theirs_streamed = torch.cat([theirs.encode(p[:, None]) for p in pcm.split(size, 1)], 2)
         theirs_played = torch.cat([theirs.decode(each)[:, 0] for each in codes.split(1, 2)], 1)
@@ -130,6 +136,10 @@ def compare() -> None:
         equal = share(theirs_streamed[..., codes_part], codes[..., codes_part])
         close = decibels(theirs_played[:, samples_part], decoded[:, samples_part])
         print(f"  {name} the window: codes equal {equal}, samples {close:.1f} dB")
+    if not alike:
+        raise SystemExit(
+            f"ours is not the reference's: equal codes and {LEAST_DB} dB are asked for"
+        )
 
 
 def share(got: Tensor, wanted: Tensor) -> str:
