@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from duologue.engines.schedulers.frame_deadline import FrameBatch, FrameDeadline
 from duologue.engines.schedulers.frame_feed import FeedLimits, FrameCounters
-from duologue.engines.schedulers.frame_groups import GroupPlan
+from duologue.engines.schedulers.frame_groups import GroupPlan, Timing, plan_groups
 
 # Thousands of random steps: on a busy machine they outlast the time that one test usually has.
 pytestmark = pytest.mark.timeout(120)
@@ -184,3 +187,58 @@ class FrameDeadlineMachine(RuleBasedStateMachine):
 
 
 TestFrameDeadline = FrameDeadlineMachine.TestCase
+
+
+def cost(rows: int) -> float:
+    return 0.008 + 0.0006 * rows
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    callers=st.lists(
+        st.tuples(
+            st.floats(0.08, 0.16),
+            st.floats(-300e-6, 300e-6),
+            st.sampled_from([240, 480, 960, FRAME]),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    seed=st.integers(0, 2**32),
+)
+def test_lag_never_grows_and_no_frame_is_late_where_the_cost_model_fits(
+    callers: list[tuple[float, float, int]], seed: int
+) -> None:
+    random = Random(seed)
+    plan = plan_groups(60, cost, Timing())
+    assert plan is not None
+    one = FrameDeadline(plan, LIMITS, start=0.0)
+    sent = [0] * len(callers)
+    for slot, (phase, _, message) in enumerate(callers):
+        one.join(slot, 0.08, arrives_at=phase, every_s=message / LIMITS.rate_hz)
+    # What is sent next has its delay drawn once, and never overtakes what was sent before.
+    coming = [phase for phase, _, _ in callers]
+    levels = [0] * len(callers)
+    now, end = 0.08, 200.0
+    while now < end:
+        for slot, (phase, drift, message) in enumerate(callers):
+            while coming[slot] <= now:
+                levels[slot] += message - one.arrived(slot, message, coming[slot])
+                sent[slot] += 1
+                at = phase + sent[slot] * message / LIMITS.rate_hz / (1 + drift)
+                coming[slot] = max(coming[slot], at + random.uniform(0, 0.003))
+        asked = one.next_batch(now)
+        if not isinstance(asked, FrameBatch):
+            assert asked is not None
+            now = asked
+            continue
+        for cut in asked.cuts:
+            levels[cut.slot] -= cut.take
+            most = 2 * callers[cut.slot][2] + 0.02 * LIMITS.rate_hz
+            assert levels[cut.slot] <= most, "lag stays within two messages, however long the call"
+        # As slow as all the rows that the plan allows for.
+        now += cost(plan.rows)
+        one.finished(asked, now)
+    totals = one.totals()
+    assert totals.late_frames == totals.late_in_debt
+    assert totals.skipped_ticks == totals.dropped_samples == 0
