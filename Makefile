@@ -53,6 +53,9 @@ setup: $(STAMPS)/dev ## Create .venv with everything that tests and checks need
 # What needs weights, another Python or rights of its own: check-models, check-webrtc, check-network.
 LEFT_OUT := not models and not libdatachannel and not network
 
+# Tests of calls wait for the time that a call takes; the tests of one file stay together.
+SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
+
 .PHONY: test
 test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run the tests (without the full models)
 	@without='$(LEFT_OUT) and not clients'; \
@@ -71,7 +74,7 @@ test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run
 	if ! $(BIN)/python -c 'import torch' 2>/dev/null; then \
 		echo "No torch in $(VENV), so the neural codec's tests are left out: see 'make check-torch'."; \
 	fi; \
-	$(BIN)/python -m pytest -m "$$without" $(ARGS)
+	$(BIN)/python -m pytest -m "$$without" $(SIDE_BY_SIDE) $(ARGS)
 
 .PHONY: conformance
 conformance: $(STAMPS)/dev node browser peer clients ## Let real clients call, unmodified but for the address

@@ -9,6 +9,7 @@ from duologue.artifacts.errors import ArtifactMissing, PullFailed, UnknownArtifa
 from duologue.artifacts.manifest import Manifest
 from duologue.artifacts.settings import SourceKind
 from duologue.artifacts.store import State, Store
+from duologue.core.installation import duologue_command
 from tests.unit.artifacts.scene import Scene
 
 
@@ -80,7 +81,8 @@ def test_a_check_removes_a_wrong_file_so_that_a_pull_brings_it_anew(scene: Scene
     (verdict,) = store.verify(["voice"])
     (problem,) = verdict.problems
     assert isinstance(problem, WrongHash)
-    assert "It was removed; get it anew with: duologue models pull voice" in problem.message
+    anew = duologue_command("models pull voice")
+    assert f"It was removed; get it anew with: {anew}" in problem.message
     assert not path.exists()
     scene.pull(store, "voice")
     assert path.read_bytes() == scene.voice

@@ -60,7 +60,10 @@ def test_a_server_with_a_development_certificate_says_how_to_trust_it(tmp_path: 
     assert f"NODE_EXTRA_CA_CERTS={tmp_path / 'tls/dev.pem'}" in "".join(said)
 
 
-def test_files_of_a_certificate_have_short_names(tmp_path: Path) -> None:
+def test_files_of_a_certificate_have_short_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DUOLOGUE_ENGINE__PIPELINES", "[]")  # no weights are asked for
     parser = argparse.ArgumentParser()
     serve.register(parser.add_subparsers())
     absent = str(tmp_path / "absent.pem")

@@ -88,7 +88,7 @@ async def test_what_takes_too_long_is_given_up() -> None:
     [
         (ProtocolError("no", code="unsupported", param="x"), 400, "unsupported"),
         (EngineError("broken"), 500, "stage_failed"),
-        (EngineError("odd", code="never_heard_of"), 500, "server_error"),
+        (EngineError("odd", code="never_heard_of"), 500, "stage_failed"),
         (KeyError("a bug"), 500, "server_error"),
     ],
 )
