@@ -79,14 +79,9 @@ class EndSession:
     reason: str
 
 
-Effect = (
-    SubmitRequest
-    | AppendInput
-    | FinishInput
-    | CancelRequest
-    | GrantCredit
-    | RefenceRequest
-    | ReportFailure
-    | LetGo
-    | EndSession
+EngineEffect = (
+    SubmitRequest | AppendInput | FinishInput | CancelRequest | GrantCredit | RefenceRequest
 )
+"""What is the engine's business."""
+
+Effect = EngineEffect | ReportFailure | LetGo | EndSession

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from duologue.core.errors import ClientError, ProtocolError
+from duologue.core.errors import ClientError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
     Capabilities,
@@ -24,20 +24,6 @@ from duologue.duplex_plugins.contract import (
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Output
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
-from duologue.protocol.commands import (
-    CancelResponse,
-    ClearAudio,
-    ClearOutputAudio,
-    Command,
-    CommitAudio,
-    CreateItem,
-    CreateResponse,
-    DeleteItem,
-    RetrieveItem,
-    TruncateItem,
-    UpdateSession,
-)
-from duologue.protocol.duplex.commands import CloseSession
 from duologue.protocol.errors import ErrorCode, error_body, error_event
 from duologue.protocol.events import (
     ErrorEvent,
@@ -46,23 +32,24 @@ from duologue.protocol.events import (
     SessionUpdated,
 )
 from duologue.protocol.response_config import response_config
-from duologue.protocol.session_config import AnySession, SessionConfig, to_wire
+from duologue.protocol.session_config import AnySession, SessionConfig
+from duologue.sessions.command_router import CommandRouter
+from duologue.sessions.configuration import Configuration
 from duologue.sessions.conversation import Conversation
-from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
+from duologue.sessions.dialogue import Dialogue
 from duologue.sessions.duplex import FREQUENT, side_of
 from duologue.sessions.echo import EchoJudge
 from duologue.sessions.effects import Effect, EndSession, LetGo
-from duologue.sessions.extensions import CLOSED, Extensions
+from duologue.sessions.extensions import Extensions
 from duologue.sessions.history import History
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.lifetime import Lifetime
 from duologue.sessions.listening import Listening
+from duologue.sessions.pacing import pace_of
 from duologue.sessions.person import Person
-from duologue.sessions.plugin_config import plugin_config, supported_by
 from duologue.sessions.plugin_host import PluginHost
-from duologue.sessions.resume_wire import too_old
 from duologue.sessions.settings import SessionSettings
-from duologue.sessions.speaking import Speaking, output_limits, pace_of
+from duologue.sessions.speaking import Speaking, output_limits
 from duologue.sessions.streams import Owner, Stream, Streams
 
 
@@ -98,11 +85,8 @@ class SessionMachine:
     ) -> None:
         self.id = session_id
         self.model = model
-        self.config = config
         self.ended: str | None = None
         self._settings = settings
-        self._edge_plays = edge_plays
-        self._expires_wall = int(wall_time + settings.max_duration_s)
         self._end_announced = False
         self._delivered = 0
         self.timing_changed = True
@@ -112,10 +96,9 @@ class SessionMachine:
         if config.kind == "transcription":
             # The model is not asked, so what it can do does not matter.
             capabilities = Capabilities(speaks=False)
-        self._capabilities = capabilities
         self._watches_silence = not capabilities.decides_turns
-        self._supported = supported_by(
-            capabilities, detectors, recogniser=settings.listening.asr is not None
+        self._configuration = Configuration(
+            session_id, model, config, settings, capabilities, detectors, wall_time
         )
         self.history = History(settings.max_items, settings.max_conversation_bytes)
         self.speaking = Speaking(
@@ -128,7 +111,7 @@ class SessionMachine:
         self.has_output = self.speaking.has_output
         """Tells whether ``pull`` would return something."""
 
-        self._conversation = Conversation(
+        conversation = Conversation(
             self.history, self.speaking.playback, new_id, sees=capabilities.sees
         )
         self.listening = Listening(
@@ -143,7 +126,7 @@ class SessionMachine:
         )
         extensions = Extensions(session_id, self.speaking) if config.duplex is not None else None
         self.extensions = extensions
-        host = PluginHost(plugin, plugin_config(config, capabilities), self.streams)
+        host = PluginHost(plugin, self._configuration.of_plugin(), self.streams)
         self._dialogue = Dialogue(
             host,
             self.speaking,
@@ -164,7 +147,7 @@ class SessionMachine:
             config,
             capabilities,
             self.listening,
-            self._conversation,
+            conversation,
             self.speaking,
             self._dialogue,
             settings.listening.min_interruption_ms,
@@ -187,6 +170,23 @@ class SessionMachine:
         tick_s = None if capabilities.tick_ms is None else capabilities.tick_ms / 1000
         self.lifetime = Lifetime(settings, now, tick_s, warns=extensions is not None)
         self._person.heard_at = now
+        self._router = CommandRouter(
+            self._configuration,
+            self.side,
+            self._person,
+            self._dialogue,
+            self.speaking,
+            conversation,
+            self.history,
+            self.lifetime,
+            extensions,
+            edge_plays=edge_plays,
+        )
+
+    @property
+    def config(self) -> SessionConfig:
+        """What is in force."""
+        return self._configuration.current
 
     # Life: open, apply, on_timer, pull, close
 
@@ -196,7 +196,7 @@ class SessionMachine:
         if self.extensions is not None:
             # Such a session is opened by an update.
             self.speaking.emit(SessionUpdated(session=self.resource()))
-        self._dialogue.tell(ConfigChanged(plugin_config(self.config, self._capabilities)), now)
+        self._dialogue.tell(ConfigChanged(self._configuration.of_plugin()), now)
         return self._settle(now)
 
     def apply(self, item: SessionInput, now: float) -> Sequence[Effect]:
@@ -214,7 +214,7 @@ class SessionMachine:
                 self.speaking.emit(error_event(exc, item.event_id))
             return self._settle(now)
         if self.extensions is not None and isinstance(item, FREQUENT):
-            self.side.take_in(item, self.config.input_format, self._delivered, now)
+            self.side.take_in(item, self._configuration.current.input_format, self._delivered, now)
             return self._settle(now)
         self.timing_changed = True
         if isinstance(item, Output | Ended):
@@ -225,7 +225,9 @@ class SessionMachine:
             self.speaking.emit(ErrorEvent(error=item.error))
         else:
             try:
-                self._command(item, now)
+                ending = self._router.route(item, now)
+                if ending is not None:
+                    self._stop_all(ending, now)
             except ClientError as exc:
                 self.speaking.emit(error_event(exc, item.event_id))
         return self._settle(now)
@@ -234,7 +236,7 @@ class SessionMachine:
         """Return a long append as it is to be taken in, slice by slice, or why it is refused."""
         try:
             if isinstance(append, AppendPlacedAudio):
-                return self.side.settle_place(append, self.config.input_format)
+                return self.side.settle_place(append, self._configuration.current.input_format)
             self.listening.audio.check_room(append.audio)
             return append
         except ClientError as exc:
@@ -248,7 +250,7 @@ class SessionMachine:
         settings, lifetime = self._settings, self.lifetime
         if now >= lifetime.expires_at and self._is_too_old(now):
             return self.close(ErrorCode.SESSION_EXPIRED, now)
-        self.speaking.let_pass(now)
+        self.speaking.pacing.let_pass(now)
         if lifetime.stalled(now):
             if self.side.resumable:
                 return (LetGo(ErrorCode.CLIENT_TOO_SLOW),)
@@ -271,7 +273,7 @@ class SessionMachine:
         """
         self.timing_changed = False
         deadline = self.lifetime.next_deadline()
-        if (paced := self.speaking.paced_until) is not None and paced < deadline:
+        if (paced := self.speaking.pacing.paced_until) is not None and paced < deadline:
             deadline = paced
         for due in (self._dialogue.due_at(), self._person.due_at()):
             if due is not None and due < deadline:
@@ -286,8 +288,8 @@ class SessionMachine:
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
         """Return what may be sent to the client now, and the effects of sending it."""
         speaking = self.speaking
-        if speaking.paced_until is not None:
-            speaking.let_pass(now)
+        if speaking.pacing.paced_until is not None:
+            speaking.pacing.let_pass(now)
         events = speaking.pull(now, max_bytes)
         if events:
             self.lifetime.waiting_since = None
@@ -333,57 +335,6 @@ class SessionMachine:
             self.ended = reason
             for response in self.speaking.all():
                 self.speaking.stop(response, "cancelled", reason, now)
-
-    # Commands
-
-    def _command(self, command: Command, now: float) -> None:
-        self.side.spoke_at = now
-        match command:
-            case UpdateSession(session=patch):
-                self.config = self.side.merge(self.config, patch, self._supported)
-                self._person.configure(self.config, now)
-                self._dialogue.own_config = response_config(self.config)
-                self._dialogue.release(wanted=self.config.answers_turns)
-                if self.config.kind == "transcription" and not self._dialogue.muted:
-                    self._dialogue.mute(now)
-                self.speaking.emit(SessionUpdated(session=self.resource()))
-                news = ConfigChanged(plugin_config(self.config, self._capabilities))
-                self._dialogue.tell(news, now)
-            case CommitAudio():
-                self._person.commit(now)
-            case ClearAudio():
-                self._person.clear(now)
-            case CreateItem():
-                self._person.create_item(command, now)
-            case RetrieveItem():
-                self.speaking.emit(self._conversation.retrieve(command))
-            case TruncateItem():
-                self.speaking.emit(self._conversation.truncate(command, now))
-                self._dialogue.heard_changed(self.history.get(command.item_id), now)
-            case DeleteItem():
-                self.speaking.emit(self._conversation.delete(command))
-            case CreateResponse(response=params):
-                if self.lifetime.leaving:
-                    raise too_old()
-                config = response_config(self.config, params, self._supported)
-                self._dialogue.request(config, now)
-            case CancelResponse(response_id=response_id):
-                self._dialogue.cancel(response_id, now)
-            case CloseSession(reason=reason) if self.extensions is not None:
-                self.extensions.close_reason = reason
-                self._stop_all(CLOSED, now)
-            case ClearOutputAudio() if self.extensions is not None:
-                self.side.clear_output(now)
-            case ClearOutputAudio() if self._edge_plays:
-                self._dialogue.interrupt(now, CLIENT_CANCELLED)
-            case ClearOutputAudio():
-                raise ProtocolError(
-                    "output_audio_buffer.clear is for transports where the server plays the audio; "
-                    "here, stop playing and send conversation.item.truncate",
-                    code=ErrorCode.UNSUPPORTED,
-                )
-            case _:
-                self.side.command(command, self.config, now)
 
     # What comes out of the engine
 
@@ -446,5 +397,4 @@ class SessionMachine:
 
     def resource(self) -> AnySession:
         """Return the session as the client is shown it."""
-        realtime = to_wire(self.config, self.id, self.model, self._expires_wall)
-        return self.side.shown(realtime, self.config, self._supported)
+        return self._configuration.shown(self.side)

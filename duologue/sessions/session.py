@@ -12,27 +12,23 @@ import weakref
 from collections.abc import Callable, Sequence
 
 from duologue.core.clock import Clock
-from duologue.core.errors import CapacityError, EngineError, PluginError
-from duologue.core.mailbox import Mailbox, MailboxFull
+from duologue.core.errors import PluginError
+from duologue.core.mailbox import MailboxFull
 from duologue.core.tasks import CrashBarrier
 from duologue.core.wheel import TimerWheel
-from duologue.engines.ports import Ended, EngineEvent, EnginePort, Outcome, Request
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.engines.ports import EngineEvent, EnginePort
+from duologue.protocol.commands import Command
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ErrorBody
-from duologue.sessions.backlog import Backlog, is_long
+from duologue.sessions.backlog import is_long
 from duologue.sessions.effects import (
-    AppendInput,
-    CancelRequest,
     Effect,
     EndSession,
-    FinishInput,
-    GrantCredit,
     LetGo,
-    RefenceRequest,
     ReportFailure,
-    SubmitRequest,
 )
+from duologue.sessions.engine_effects import EngineEffects
+from duologue.sessions.inbox import Inbox
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.lease import Claim, Lease, LeaseState, refuse_unknown
 from duologue.sessions.machine import SessionMachine
@@ -58,15 +54,13 @@ class Session:
     __slots__ = (
         "__weakref__",
         "_attachment",
-        "_backlog",
         "_barrier",
         "_busy",
         "_closed",
-        "_engine",
+        "_engine_effects",
         "_has_output",
-        "_held_back",
+        "_inbox",
         "_journal",
-        "_mailbox",
         "_now",
         "_observer",
         "_on_closed",
@@ -98,20 +92,18 @@ class Session:
         self.id = machine.id
         self.owner = owner
         self.machine = machine
-        self._engine = engine
+        self._engine_effects = EngineEffects(engine, observer.refused)
         self._now = clock.now
         self._wheel = wheel
         self._observer = observer
-        self._mailbox: Mailbox[SessionInput] = Mailbox(mailbox_size)
-        self._backlog = Backlog(mailbox_size)
+        self._inbox = Inbox(mailbox_size)
         self._on_closed = on_closed
         # Weak, or a session that is over would wait for the collector of circles.
         crashed = weakref.WeakMethod(self._crashed)
         self._barrier = CrashBarrier(lambda exc: _call(crashed(), exc))
         self._attachment: Attachment | None = None
-        # An input is being applied; what comes in meanwhile is held back in the mailbox.
+        # An input is being applied; what comes in meanwhile waits in the inbox.
         self._busy = False
-        self._held_back = False
         # The connection was told that there is output, and has not taken all of it.
         self._woken = False
         # It is being told, and pulls from within.
@@ -207,7 +199,7 @@ class Session:
         Raises:
             MailboxFull: It was refused, and nothing changed.
         """
-        if self._busy or not self._backlog.empty or is_long(command):
+        if self._busy or self._inbox.waiting or is_long(command):
             self._wait_behind(command)
         else:
             self._apply(command)
@@ -217,7 +209,7 @@ class Session:
 
         Where too much waits for its turn already, it is answered at once.
         """
-        if self._busy or not self._backlog.empty:
+        if self._busy or self._inbox.waiting:
             try:
                 self._wait_behind(Rejected(error))
                 return
@@ -243,7 +235,7 @@ class Session:
             self._barrier.run(self._take_output, deliveries, max_bytes)
         self._busy = False
         # The connection is not woken: what this leads to must not overtake what is returned here.
-        if self._held_back or not self._backlog.empty:
+        if self._inbox.waiting:
             self._drain()
         self._woken = self._has_output()
         if not self._settling:
@@ -261,9 +253,8 @@ class Session:
         if not self._busy:
             self._apply(event)
             return
-        self._held_back = True
         try:
-            self._mailbox.put(event)
+            self._inbox.put_event(event)
         except MailboxFull as exc:
             self._observer.mailbox_full()
             # Losing an output silently would leave a hole in the answer.
@@ -277,51 +268,42 @@ class Session:
             return
         self._enter_with(self.machine.on_timer)
         for _ in range(SLICES_PER_TICK):
-            if self._backlog.empty or self._closed:
+            if not self._inbox.client_waits or self._closed:
                 break
-            self._work_off()
+            # A slice of a long append, or one whole input.
+            piece = self._inbox.take_piece(self.machine.judge)
+            if piece is not None:
+                self._apply(piece)
 
     # The single writer
 
     def _wait_behind(self, item: Command | Rejected) -> None:
         try:
-            self._backlog.put(item)
+            self._inbox.put(item)
         except MailboxFull:
             self._observer.mailbox_full()
             raise
         if not self._busy:
             self._settle()
 
-    def _work_off(self) -> None:
-        """Apply the next of what waits: a slice of a long append, or one whole input."""
-        piece = self._backlog.take_slice()
-        item = piece if piece is not None else self._backlog.take()
-        if piece is None and isinstance(item, AppendAudio) and is_long(item):
-            item = self.machine.judge(item)
-            if isinstance(item, AppendAudio):
-                self._backlog.slice_up(item)
-                return
-        if item is not None:
-            self._apply(item)
-
     def _enter_with(self, change: Callable[[float], Sequence[Effect]]) -> None:
         self._busy = True
         with self._barrier:
             self._perform(change(self._now()))
         self._busy = False
-        self._drain()
+        if self._inbox.waiting:
+            self._drain()
         self._settle()
 
     def _apply(self, item: SessionInput) -> None:
         self._step(item)
-        if self._held_back or not self._backlog.empty:
+        if self._inbox.waiting:
             self._drain()
         self._settle()
 
     def _drain(self) -> None:
-        """Apply what came in meanwhile, first what the engine said, then what the client did."""
-        self._held_back = False
-        while (item := self._mailbox.take() or self._backlog.take_short()) is not None:
+        """Apply what came in meanwhile."""
+        while (item := self._inbox.take()) is not None:
             self._step(item)
 
     def _step(self, item: SessionInput) -> None:
@@ -364,9 +346,11 @@ class Session:
         if self._closed:
             return
         machine = self.machine
-        if not self._backlog.empty:
+        if self._inbox.waiting:
             deadline = self._now()
-        elif machine.timing_changed or self._woken or machine.speaking.paced_until is not None:
+        elif (
+            machine.timing_changed or self._woken or machine.speaking.pacing.paced_until is not None
+        ):
             deadline = machine.next_deadline()
             if self._resumption is not None:
                 deadline = min(deadline, self._resumption.lease.expires_at())
@@ -380,33 +364,16 @@ class Session:
     def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
             match effect:
-                case AppendInput(request_id=request_id, payload=payload):
-                    self._engine.append(request_id, payload)
-                case SubmitRequest(request=request):
-                    self._submit(request)
-                case GrantCredit(request_id=request_id, credit=credit):
-                    self._engine.grant(request_id, credit)
-                case RefenceRequest(request_id=request_id, fence=fence):
-                    self._engine.refence(request_id, fence)
-                case FinishInput(request_id=request_id):
-                    self._engine.finish_input(request_id)
-                case CancelRequest(request_id=request_id):
-                    self._engine.cancel(request_id)
                 case ReportFailure(part=part, code=code):
                     self._observer.listening_failed(part, code)
                 case LetGo(reason=reason):
                     self._let_go(reason)
                 case EndSession(reason=reason):
                     self._end(reason)
-
-    def _submit(self, request: Request) -> None:
-        try:
-            self._engine.submit(request, self)
-        except (CapacityError, EngineError) as exc:
-            self._observer.refused(request, exc)
-            failed = Ended(request.id, request.fence, Outcome.FAILED, exc.code, exc.message)
-            self._held_back = True
-            self._mailbox.put(failed)
+                case _:
+                    failed = self._engine_effects.perform(effect, self)
+                    if failed is not None:
+                        self._inbox.put_event(failed)
 
     def _crashed(self, exc: Exception) -> None:
         """A bug of ours or of a plugin: this session closes, others never notice."""

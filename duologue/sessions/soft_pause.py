@@ -38,10 +38,9 @@ class SoftPause:
             # Once for each: what goes on and off is no sign of anything any more.
             self._held_for = turn
             self._holding = True
-            self._speaking.held_until = now + self._longest_s
+            self._speaking.pacing.hold(now + self._longest_s)
 
     def _release(self) -> None:
         if self._holding:
             self._holding = False
-            self._speaking.held_until = float("-inf")
-            self._speaking.paced_until = None
+            self._speaking.pacing.release()

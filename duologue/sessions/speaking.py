@@ -7,10 +7,9 @@ response begins or is stopped, or what the person is doing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from duologue.codecs.encoder import output_encoder
-from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
+from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.errors import PluginError
 from duologue.core.ids import IdMaker
 from duologue.engines.payloads import SpeechMark, TokenUsage
@@ -33,31 +32,12 @@ from duologue.sessions.output_buffer import (
     booked_bytes,
 )
 from duologue.sessions.output_items import OutputCall, OutputItem, OutputMessage
+from duologue.sessions.pacing import Pace, Pacing
 from duologue.sessions.playback import PlaybackLedger
 from duologue.sessions.response import Response, ResponseInput, ResponseState
 from duologue.sessions.response_wire import arguments_delta, audio_delta, resource, text_delta
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.showing import Showing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """How far ahead of playback speech is sent, and in what pieces.
-
-    Units:
-        Milliseconds.
-
-    Args:
-        lead_ms: Speech that may be out there unheard; ``None``: send all at once.
-        delta_ms: The longest piece.
-        merge_ms: Shorter pieces wait for more, unless the person is about to run dry.
-        dry_ms: Unheard speech below which nothing waits.
-    """
-
-    lead_ms: int | None = 3000
-    delta_ms: int = 200
-    merge_ms: int = 100
-    dry_ms: int = 250
 
 
 def output_limits(settings: SessionSettings) -> OutputLimits:
@@ -66,15 +46,6 @@ def output_limits(settings: SessionSettings) -> OutputLimits:
         audio_ms=settings.output_buffer_ms,
         held_bytes=settings.output_buffer_bytes,
         events=settings.output_events,
-    )
-
-
-def pace_of(settings: SessionSettings) -> Pace:
-    """Return the pace of speech."""
-    return Pace(
-        lead_ms=settings.send_lead_ms or None,
-        delta_ms=settings.delta_ms,
-        merge_ms=settings.merge_ms,
     )
 
 
@@ -108,18 +79,7 @@ class Speaking:
         self._responses: dict[str, Response] = {}
         self.get = self._responses.get
         """Returns a response that has not ended, by its id. Asked for each frame, so no method."""
-        self.paced_until: float | None = None
-        """When waiting speech may go out; ``None`` where none waits for playback."""
-        self.held_until = float("-inf")  # before that, no speech goes out
-        self._merging = False
-        """What waits for playback is a piece that is too short, not one that is too early."""
-        self._set_pace(pace)
-
-    def _set_pace(self, pace: Pace) -> None:
-        self._lead_s = None if pace.lead_ms is None else pace.lead_ms / 1000
-        self._delta_samples = ms_to_samples(pace.delta_ms, self.rate_hz)
-        self._merge_samples = ms_to_samples(pace.merge_ms, self.rate_hz)
-        self._dry_s = pace.dry_ms / 1000
+        self.pacing = Pacing(pace, self.buffer, self.playback, rate_hz)
 
     def extend(self) -> None:
         """Say more than the Realtime API has: the client asked for it."""
@@ -200,8 +160,7 @@ class Speaking:
         if pcm:
             self.buffer.put_speech(response.id, pcm)
             message.spoken.samples += samples
-            if self._merging and self.buffer.speech_samples(response.id) >= self._merge_samples:
-                self.paced_until = None
+            self.pacing.has_grown(response.id)
 
     def call(
         self, response: Response, key: str, name: str, arguments: str, whole: bool, now: float
@@ -250,8 +209,7 @@ class Speaking:
             message.complete()
         response.advance(ResponseInput.GENERATED)
         self.buffer.complete(response.id)
-        if self._merging:
-            self.paced_until = None
+        self.pacing.has_ended()
         self._end_if_delivered(response)
 
     def stop(
@@ -268,7 +226,7 @@ class Speaking:
         response.ended_with(status, reason)
         response.advance(ResponseInput.STOPPED)
         self.buffer.clear(response.id)
-        self.paced_until = None
+        self.pacing.begin_anew()
         del response.items[response.shown :]
         cut: list[tuple[OutputMessage, int]] = []
         for message in response.messages:
@@ -283,7 +241,7 @@ class Speaking:
     def pull(self, now: float, max_bytes: int) -> list[Event]:
         """Return what may be sent now, in order, about ``max_bytes`` of it at most."""
         events: list[Event] = []
-        self.paced_until = None
+        self.pacing.begin_anew()
         room = max_bytes
         while room > 0:
             event = self.buffer.take_event() if self.buffer.held_events else None
@@ -291,7 +249,7 @@ class Speaking:
                 self._turn_to_next_item(self._responses[event.response_id])
                 continue
             if event is None:
-                speech = self._take_speech(now)
+                speech = self.pacing.take(now)
                 if speech is None:
                     break
                 event = self._deliver_speech(speech, now)
@@ -306,15 +264,10 @@ class Speaking:
         return events
 
     def has_output(self) -> bool:
-        """Tell whether ``pull`` would return something; call ``let_pass`` first."""
+        """Tell whether ``pull`` would return something; let time pass first."""
         if not self.buffer.held_bytes:
             return False
-        return self.paced_until is None or self.buffer.has_event()
-
-    def let_pass(self, now: float) -> None:
-        """Let time pass: speech that waited for playback may go out when its time has come."""
-        if self.paced_until is not None and now >= self.paced_until:
-            self.paced_until = None
+        return self.pacing.paced_until is None or self.buffer.has_event()
 
     def settle_unasked(self) -> bool:
         """Forget what was sent, where nobody is granted credit for it and no response ended.
@@ -354,8 +307,7 @@ class Speaking:
         if response.items:
             self.buffer.put_response(response.id, NextItem(response.id))
             response.items[-1].complete()
-            if self._merging:
-                self.paced_until = None
+            self.pacing.has_ended()
         response.items.append(item)
         if response.state is ResponseState.CREATED:
             self._showing.show(response, item)
@@ -364,30 +316,6 @@ class Speaking:
     def _turn_to_next_item(self, response: Response) -> None:
         self._showing.turn_over(response)
         self._end_if_delivered(response)
-
-    def _take_speech(self, now: float) -> Speech | None:
-        if now < self.held_until:
-            self.paced_until, self._merging = self.held_until, False
-            return None
-        if self._lead_s is None and not self._merge_samples:
-            return self.buffer.take_speech(self._delta_samples, 0)
-        lead_s = self.playback.lead_s(now)
-        allowed = self._delta_samples
-        if self._lead_s is not None:
-            headroom = round((self._lead_s - lead_s) * self.rate_hz)
-            # Whole pieces only: a trickle of tiny ones would cost a message each.
-            if headroom < allowed and lead_s > self._dry_s:
-                if self.buffer.has_speech():
-                    self.paced_until = now + (allowed - headroom) / self.rate_hz
-                    self._merging = False
-                return None
-        minimum = 0 if lead_s <= self._dry_s else self._merge_samples
-        speech = self.buffer.take_speech(allowed, minimum)
-        if speech is None and self.buffer.has_speech():
-            # A short piece waits to be merged, at most until the person would run dry.
-            self.paced_until = now + lead_s - self._dry_s
-            self._merging = True
-        return speech
 
     def _deliver_speech(self, speech: Speech, now: float) -> Event:
         response = self._responses[speech.response_id]
@@ -441,7 +369,7 @@ class Speaking:
 
     def silence(self, now: float) -> list[tuple[str, int]]:
         """Stop the playback of responses that have ended; returns items and heard samples."""
-        self.paced_until = None
+        self.pacing.begin_anew()
         return [
             (item_id, self.playback.interrupt(item_id, now))
             for item_id in self.playback.playing(now)

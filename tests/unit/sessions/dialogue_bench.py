@@ -26,9 +26,10 @@ from duologue.protocol.session_config import SessionConfig
 from duologue.sessions.dialogue import Dialogue
 from duologue.sessions.history import History
 from duologue.sessions.output_buffer import OutputLimits
+from duologue.sessions.pacing import Pace
 from duologue.sessions.plugin_host import PluginHost
 from duologue.sessions.response import Response
-from duologue.sessions.speaking import Pace, Speaking
+from duologue.sessions.speaking import Speaking
 from duologue.sessions.streams import Streams
 from tests.fakes.plugin import FakePlugin
 
@@ -82,7 +83,7 @@ class Bench:
 
     def read(self, now: float = T) -> list[Event]:
         """Take what may be sent now."""
-        self.speaking.let_pass(now)
+        self.speaking.pacing.let_pass(now)
         events = self.speaking.pull(now, 1 << 30)
         self.events += events
         self.dialogue.settle(now)

@@ -17,8 +17,9 @@ from duologue.protocol.response_events import (
 from duologue.protocol.session_config import SessionConfig
 from duologue.sessions.history import History
 from duologue.sessions.output_buffer import OutputLimits
+from duologue.sessions.pacing import Pace
 from duologue.sessions.response import Response
-from duologue.sessions.speaking import Pace, Speaking
+from duologue.sessions.speaking import Speaking
 
 RATE_HZ = 24000
 MS = RATE_HZ // 1000
@@ -55,7 +56,7 @@ class Bench:
         return self.speaking.begin(name, response_config(self.config, wanted), T)
 
     def pull(self, now: float = T, max_bytes: int = ALL) -> list[Event]:
-        self.speaking.let_pass(now)
+        self.speaking.pacing.let_pass(now)
         return self.speaking.pull(now, max_bytes)
 
     def sent_ms(self, now: float, max_bytes: int = ALL) -> list[int]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from duologue.core.errors import PluginError
-from duologue.core.ids import id_maker
 from duologue.duplex_plugins.contract import (
     Capabilities,
     ConfigChanged,
-    Interrupted,
     ItemView,
     ResponseRequested,
     SayText,
@@ -22,110 +18,33 @@ from duologue.duplex_plugins.contract import (
     Tick,
 )
 from duologue.engines.payloads import AudioChunk, TextDelta
-from duologue.engines.ports import Ended, Outcome, Output
+from duologue.engines.ports import Outcome
 from duologue.protocol.commands import (
     AppendAudio,
     CancelResponse,
-    ClearAudio,
-    ClearOutputAudio,
-    Command,
     CommitAudio,
     CreateItem,
     CreateResponse,
-    DeleteItem,
     ResponseParams,
-    RetrieveItem,
-    TruncateItem,
-    UpdateSession,
 )
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import (
-    AudioCleared,
     AudioCommitted,
     ErrorBody,
     ErrorEvent,
-    Event,
-    ItemAdded,
-    ItemDeleted,
-    ItemRetrieved,
-    ItemTruncated,
     SessionCreated,
-    SessionUpdated,
 )
 from duologue.protocol.items import InputText, MessageItem
-from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
-from duologue.protocol.session_config import SessionConfig
-from duologue.protocol.session_patch import AudioOutputPatch, AudioPatch, SessionPatch
-from duologue.sessions.effects import CancelRequest, Effect, EndSession, SubmitRequest
-from duologue.sessions.inputs import Rejected, SessionInput
-from duologue.sessions.machine import SessionMachine
+from duologue.protocol.response_events import AudioDelta, ResponseDone
+from duologue.sessions.effects import CancelRequest, EndSession
+from duologue.sessions.inputs import Rejected
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
 from tests.fakes.plugin import STAGE, FakePlugin
+from tests.unit.sessions.machine_bench import SPEECH, WALL, Bench, T, error
 
-T = 100.0
-WALL = 1_700_000_000.0
-SPEECH = AppendAudio(audio=b"\x01\x00" * 24000)
-
-
-class Bench:
-    """A machine, without a shell around it."""
-
-    def __init__(
-        self, plugin: FakePlugin | None = None, settings: SessionSettings | None = None
-    ) -> None:
-        self.plugin = plugin or FakePlugin()
-        self.machine = SessionMachine(
-            "s",
-            "a-model",
-            self.plugin,
-            SessionConfig(turn_detection=None),
-            settings or SessionSettings(),
-            detectors=frozenset(),
-            new_id=id_maker(random.Random(0)),
-            now=T,
-            wall_time=WALL,
-        )
-        self.effects: list[Effect] = list(self.machine.open(T))
-        self.events: list[Event] = []
-
-    def apply(self, *items: SessionInput, now: float = T) -> list[Event]:
-        """Apply inputs; returns the events that may be sent then."""
-        for item in items:
-            self.effects += self.machine.apply(item, now)
-        return self.read(now)
-
-    def read(self, now: float = T) -> list[Event]:
-        events, effects = self.machine.pull(now, 1 << 30)
-        self.effects += effects
-        self.events += events
-        return events
-
-    def pass_time(self, now: float) -> list[Event]:
-        self.effects += self.machine.on_timer(now)
-        return self.read(now)
-
-    def submitted(self) -> SubmitRequest:
-        """The last request for the engine."""
-        return [effect for effect in self.effects if isinstance(effect, SubmitRequest)][-1]
-
-    def output(self, payload: TextDelta | AudioChunk) -> Output:
-        request = self.submitted().request
-        return Output(request.id, request.fence, payload)
-
-    def ended(self, outcome: Outcome, code: str = "") -> Ended:
-        request = self.submitted().request
-        return Ended(request.id, request.fence, outcome, code)
-
-
-def error(events: list[Event]) -> ErrorBody:
-    (event,) = events
-    assert isinstance(event, ErrorEvent)
-    return event.error
-
-
-# Greeting and configuration
+# Greeting
 
 
 def test_the_client_is_greeted_and_the_plugin_configured_before_anything_else() -> None:
@@ -135,120 +54,6 @@ def test_the_client_is_greeted_and_the_plugin_configured_before_anything_else() 
     assert (greeting.session.id, greeting.session.model) == ("s", "a-model")
     assert greeting.session.expires_at == WALL + 3600
     assert [type(item) for item in bench.plugin.seen] == [ConfigChanged]
-
-
-def test_an_update_is_applied_confirmed_and_told_to_the_plugin() -> None:
-    bench = Bench()
-    bench.read()
-    (updated,) = bench.apply(UpdateSession(session=SessionPatch(instructions="Sing.")))
-    assert isinstance(updated, SessionUpdated)
-    assert updated.session.instructions == "Sing."
-    assert bench.plugin.of(ConfigChanged)[-1].config.instructions == "Sing."
-
-
-def test_an_update_that_is_wrong_in_part_changes_nothing() -> None:
-    bench = Bench()
-    bench.read()
-    patch = SessionPatch(
-        instructions="Sing.", audio=AudioPatch(output=AudioOutputPatch(voice="nobody"))
-    )
-    body = error(bench.apply(UpdateSession(event_id="e1", session=patch)))
-    assert (body.param, body.event_id) == ("session.audio.output.voice", "e1")
-    assert bench.machine.config.instructions == ""
-    assert len(bench.plugin.of(ConfigChanged)) == 1
-
-
-def test_a_response_keeps_the_configuration_it_began_with() -> None:
-    bench = Bench()
-    bench.apply(CreateResponse(), UpdateSession(session=SessionPatch(instructions="Sing.")))
-    bench.apply(CancelResponse(), CreateResponse())
-    asked = [request.config.instructions for request in bench.plugin.of(ResponseRequested)]
-    assert asked == ["", "Sing."]
-
-
-# Commands
-
-
-def test_each_command_of_the_conversation_is_answered() -> None:
-    bench = Bench()
-    bench.read()
-    item = MessageItem(id="i", role="user", content=(InputText(text="hello"),))
-    added, _ = bench.apply(CreateItem(item=item))
-    assert isinstance(added, ItemAdded)
-    assert bench.apply(RetrieveItem(item_id="i")) == [ItemRetrieved(item=item)]
-    assert bench.apply(DeleteItem(item_id="i")) == [ItemDeleted(item_id="i")]
-
-
-def test_audio_is_committed_and_answered() -> None:
-    bench = Bench()
-    bench.read()
-    assert bench.apply(SPEECH, ClearAudio()) == [AudioCleared()]
-    events = bench.apply(SPEECH, CommitAudio(), CreateResponse())
-    assert isinstance(events[0], AudioCommitted)
-    assert isinstance(events[-1], ResponseCreated)
-
-
-def test_the_clients_cut_is_confirmed_and_changes_the_next_prompt() -> None:
-    bench = Bench()
-    bench.apply(CreateResponse())
-    bench.apply(
-        bench.output(TextDelta("one two")), bench.output(AudioChunk(b"\x00\x00" * 48000, 24000))
-    )
-    bench.apply(bench.ended(Outcome.COMPLETED))
-    item_id = bench.machine.history.view()[0].id
-    (cut,) = bench.apply(TruncateItem(item_id=item_id, audio_end_ms=1200))
-    assert cut == ItemTruncated(item_id=item_id, content_index=0, audio_end_ms=1200)
-    assert bench.machine.history.view()[0].text == "one"
-    assert bench.plugin.of(Interrupted)[-1].heard == "one"
-
-
-@pytest.mark.parametrize(
-    ("command", "code", "param"),
-    [
-        (CancelResponse(event_id="e1"), "response_cancel_not_active", None),
-        (
-            CancelResponse(event_id="e1", response_id="x"),
-            "response_cancel_not_active",
-            "response_id",
-        ),
-        (CommitAudio(event_id="e1"), "input_audio_buffer_commit_empty", None),
-        (ClearOutputAudio(event_id="e1"), "unsupported", None),
-        (DeleteItem(event_id="e1", item_id="x"), "item_delete_invalid_item_id", "item_id"),
-        (
-            TruncateItem(event_id="e1", item_id="x", audio_end_ms=1),
-            "item_truncate_invalid_item_id",
-            "item_id",
-        ),
-        (
-            CreateResponse(event_id="e1", response=ResponseParams(max_output_tokens=0)),
-            "invalid_value",
-            "response.max_output_tokens",
-        ),
-    ],
-)
-def test_a_mistake_is_one_error_and_nothing_else(
-    command: Command, code: str, param: str | None
-) -> None:
-    bench = Bench()
-    bench.read()
-    body = error(bench.apply(command))
-    assert (body.code, body.param, body.event_id) == (code, param, "e1")
-    assert bench.effects == []
-    assert bench.machine.ended is None
-
-
-def test_a_cancel_that_comes_too_late_says_so_in_the_words_that_clients_know() -> None:
-    bench = Bench()
-    bench.read()
-    assert error(bench.apply(CancelResponse())).message.startswith("Cancellation failed")
-
-
-def test_a_cancel_by_name_stops_that_response() -> None:
-    bench = Bench()
-    bench.apply(CreateResponse(response=ResponseParams(conversation="none")), CreateResponse())
-    beside, active = bench.machine.speaking.all()
-    bench.apply(CancelResponse(response_id=beside.id))
-    assert bench.machine.speaking.all() == [active]
 
 
 def test_a_message_that_is_no_command_is_answered_with_its_error() -> None:

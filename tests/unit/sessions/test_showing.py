@@ -23,8 +23,8 @@ from duologue.protocol.response_events import (
     ResponseDone,
 )
 from duologue.sessions.output_buffer import OutputLimits, OutputOverflow
+from duologue.sessions.pacing import Pace
 from duologue.sessions.response import Response
-from duologue.sessions.speaking import Pace
 from tests.unit.sessions.speaking_bench import MS, Bench, T, done, pcm, pieces
 
 MESSAGE_OPENS = [OutputItemAdded, ItemAdded, ContentPartAdded]
@@ -104,8 +104,8 @@ def test_a_call_waits_until_the_speech_before_it_is_sent() -> None:
     assert not any(isinstance(e, FunctionCallArgumentsDone) for e in bench.pull())
     assert len(bench.history) == 1
     now, events = T, []
-    while bench.speaking.paced_until is not None:
-        now = bench.speaking.paced_until
+    while bench.speaking.pacing.paced_until is not None:
+        now = bench.speaking.pacing.paced_until
         events = bench.pull(now)
     assert kinds(events)[-len(CALL) - 2 :] == [*CALL, *END]
 

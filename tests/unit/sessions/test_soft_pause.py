@@ -25,7 +25,7 @@ class Bench:
 
     def weigh(self, now: float = T, *, answering: bool = True) -> float:
         self.pause.weigh(answering, now)
-        return self.speaking.held_until
+        return self.speaking.pacing.held_until
 
 
 def test_an_overlap_that_is_not_decided_holds_the_answer_for_a_while() -> None:
@@ -82,7 +82,7 @@ def test_speech_that_is_held_goes_out_in_its_time_and_whole() -> None:
     held = [event for event in bench.speaking.pull(T, 1 << 20) if isinstance(event, AudioDelta)]
     assert held == []
     assert not bench.speaking.has_output()
-    assert bench.speaking.paced_until == T + LONGEST_S
+    assert bench.speaking.pacing.paced_until == T + LONGEST_S
     bench.listening.abandon()
     bench.weigh(T + 0.1)
     assert bench.speaking.has_output()

@@ -18,8 +18,8 @@ from duologue.protocol.response_events import (
     TextDelta,
 )
 from duologue.sessions.output_buffer import OutputLimits, OutputOverflow
+from duologue.sessions.pacing import Pace
 from duologue.sessions.response import ResponseState
-from duologue.sessions.speaking import Pace
 from tests.unit.sessions.speaking_bench import MS, Bench, T, done, pcm, pieces
 
 # Order
@@ -173,7 +173,7 @@ def test_what_waits_for_the_pace_is_stopped_too(generated: bool) -> None:
         bench.speaking.generated(response, "completed", "", None)
     bench.pull()
     bench.speaking.stop(response, "cancelled", "turn_detected", T)
-    assert bench.speaking.paced_until is None
+    assert bench.speaking.pacing.paced_until is None
     assert bench.speaking.has_output()
     assert done(bench.pull()).response.status == "cancelled"
 

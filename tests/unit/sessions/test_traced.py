@@ -110,4 +110,4 @@ def test_a_call_that_is_not_traced_has_the_plain_parts() -> None:
     observer = call.session._observer
     assert type(observer) is SessionObserver
     assert watched(call.engine, observer) is call.engine
-    assert call.session._engine is call.engine
+    assert call.session._engine_effects._engine is call.engine

@@ -10,8 +10,8 @@ from duologue.protocol.events import AudioCleared
 from duologue.protocol.response_events import (
     TextDelta,
 )
+from duologue.sessions.pacing import Pace
 from duologue.sessions.response import ResponseState
-from duologue.sessions.speaking import Pace
 from tests.unit.sessions.speaking_bench import RATE_HZ, Bench, T, done, pcm, pieces
 
 # Pace
@@ -23,7 +23,7 @@ def test_speech_is_sent_in_pieces_at_most_the_lead_ahead_of_playback() -> None:
     bench.speaking.say_audio(response, pcm(3000), (), T)
     assert bench.sent_ms(T) == [200] * 5
     assert not bench.speaking.has_output()
-    assert bench.speaking.paced_until == pytest.approx(T + 0.2)
+    assert bench.speaking.pacing.paced_until == pytest.approx(T + 0.2)
     assert bench.sent_ms(T + 0.1) == []
     assert bench.sent_ms(T + 0.2) == [200]
     assert bench.sent_ms(T + 1.0) == [200] * 4
@@ -33,7 +33,7 @@ def test_without_a_lead_everything_is_sent_at_once() -> None:
     bench = Bench(Pace(lead_ms=None, delta_ms=200))
     bench.speaking.say_audio(bench.begin(), pcm(3000), (), T)
     assert sum(bench.sent_ms(T)) == 3000
-    assert bench.speaking.paced_until is None
+    assert bench.speaking.pacing.paced_until is None
 
 
 def test_with_nothing_to_pace_or_merge_each_piece_goes_as_it_is() -> None:
@@ -67,7 +67,7 @@ def test_short_pieces_wait_to_be_merged_unless_the_person_would_run_dry() -> Non
     bench.pull()
     bench.speaking.say_audio(response, pcm(40), (), T)
     assert bench.sent_ms(T) == []
-    assert bench.speaking.paced_until == pytest.approx(T + 0.15)
+    assert bench.speaking.pacing.paced_until == pytest.approx(T + 0.15)
     assert not bench.speaking.has_output()
     assert bench.sent_ms(T + 0.15) == [40]
 
@@ -134,8 +134,8 @@ def test_the_lead_is_kept_and_nothing_is_lost_or_doubled(
         now += wait_s
         sent += sum(bench.sent_ms(now))
         assert bench.speaking.playback.lead_s(now) <= 1.0 + 1 / RATE_HZ
-        while wait_s == 60.0 and bench.speaking.paced_until is not None:
-            now = bench.speaking.paced_until
+        while wait_s == 60.0 and bench.speaking.pacing.paced_until is not None:
+            now = bench.speaking.pacing.paced_until
             sent += sum(bench.sent_ms(now))
     assert sent == sum(chunks)
     assert response.state is ResponseState.ENDED
