@@ -102,8 +102,8 @@ check-models: $(STAMPS)/dev models node peer clients ## Run the tests that need 
 	$(BIN)/python -m pytest -m models $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(STAMPS)/dev ## Send 100,000 mutated messages to live sessions, and 10,000 bodies to each route
-	$(BIN)/python -m tests.faults.fuzz --messages 100000 $(ARGS)
+fuzz: $(STAMPS)/dev ## Send 100,000 mutated messages in each dialect, and 10,000 bodies to each route
+	$(BIN)/python -m tests.faults.fuzz --messages 500000 $(ARGS)
 	$(BIN)/python -m tests.faults.http_fuzz --requests 10000
 
 .PHONY: openapi

@@ -164,11 +164,12 @@ def _meaning(decoded: Any, message: bytes) -> Command:
 
 def _flat_session(message: bytes) -> SessionFields:
     """Read the settings of a message that is its own session; its type is not the session's."""
-    raw = msgspec.json.decode(message)
-    del raw["type"]
     try:
+        # Names that nobody asked for are looked at only now: they may be no text at all.
+        raw = msgspec.json.decode(message)
+        del raw["type"]
         return msgspec.convert(raw, SessionFields)
-    except msgspec.ValidationError as exc:
+    except msgspec.MsgspecError as exc:
         raise refusal(exc, message) from None
 
 
@@ -212,7 +213,7 @@ def _second_reading(message: bytes, exc: Exception) -> Command:
             refuse_duplicate_keys(message)
             try:
                 return decode_duplex_command(_renamed(message, named))
-            except RecursionError as also:
+            except (msgspec.MsgspecError, RecursionError) as also:
                 raise refusal(also, message) from None
         try:
             command = read_leniently(message, named)

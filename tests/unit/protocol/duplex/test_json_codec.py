@@ -352,6 +352,20 @@ def test_garbage_is_refused(message: bytes | str) -> None:
 
 
 @pytest.mark.parametrize(
+    "message",
+    [
+        b'{"type":"session.update","event_id":"e","sessio\xed\xa0\x80n":{"voice":null}}',
+        b'{"type":"input.commit","event_id":"e","fin\xed\xa0\x80al":true}',
+        b'{"type":"turn.signal","event_id":"e","event":"barge_in","payload":{"\xed\xa0\x80":1}}',
+    ],
+)
+def test_a_name_that_is_no_text_is_refused_also_where_nobody_asked_for_it(message: bytes) -> None:
+    with pytest.raises(ClientError) as refused:
+        decode_duplex_command(message)
+    assert (refused.value.code, refused.value.event_id) == ("invalid_json", "e")
+
+
+@pytest.mark.parametrize(
     "head",
     [
         b'{"type":"input_audio_buffer.append","audio":"AAAA","x":',
