@@ -19,6 +19,9 @@ from duologue.sessions.speaking import Speaking
 _PEER_ITEM_PREFIX = "item_"
 """Some clients make an item's id of its response's."""
 
+_PAST_ALL_MS = float(1 << 40)
+"""Longer than any call. Without it a client's number could have no place among whole ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Booked:
@@ -89,7 +92,7 @@ class PlaybackAcks:
         """
         entry, speech = item.entry, item.speech
         before = speech.heard_text()
-        played_ms = max(0.0, ack.played_ms - start_ms)
+        played_ms = _within(ack.played_ms - start_ms)
         if ack.truncate:
             heard = self._playback.truncate(entry.item.id, round(played_ms), now)
             if heard is None and entry.item.status == "in_progress":
@@ -100,7 +103,7 @@ class PlaybackAcks:
         if heard is not None:
             committed = heard
             if ack.committed_ms is not None:
-                committed_ms = max(0.0, ack.committed_ms - start_ms)
+                committed_ms = _within(ack.committed_ms - start_ms)
                 committed = min(heard, ms_to_samples(committed_ms, speech.rate_hz))
             self._commit(entry, speech, committed)
         return speech.heard_text() != before
@@ -175,3 +178,8 @@ class _SpokenItem:
 
 def _spoken_items(entries: list[Entry]) -> list[_SpokenItem]:
     return [_SpokenItem(entry, entry.spoken) for entry in entries if entry.spoken is not None]
+
+
+def _within(position_ms: float) -> float:
+    """Clamp what a client says to positions that there can be; what is no number is the start."""
+    return min(max(0.0, position_ms), _PAST_ALL_MS)

@@ -95,6 +95,22 @@ def test_what_the_client_says_after_an_interruption_replaces_the_estimate() -> N
     assert bench.plugin.of(Interrupted)[-1].heard == TEXT
 
 
+@pytest.mark.parametrize("truncate", [False, True])
+@pytest.mark.parametrize("huge", [1e18, 1e308, float("inf")])
+def test_a_position_past_everything_is_the_end_of_what_was_sent(
+    huge: float, truncate: bool
+) -> None:
+    bench = Bench()
+    position = bench.ack(huge, committed_ms=huge, truncate=truncate)
+    assert position.playback.played_ms == position.playback.committed_ms == 2000
+    assert bench.ack(40, committed_ms=huge).playback.committed_ms == 2000
+
+
+@pytest.mark.parametrize("none", [-1e308, float("-inf"), float("nan")])
+def test_a_position_before_everything_is_the_beginning(none: float) -> None:
+    assert Bench().ack(none, truncate=True).playback.played_ms == 0
+
+
 def test_a_cut_by_the_client_never_grows() -> None:
     bench = Bench()
     assert bench.ack(1200, truncate=True).truncate
