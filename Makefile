@@ -124,7 +124,7 @@ bench: $(STAMPS)/dev models ## Run the benchmarks; results in bench/results
 
 # libdatachannel has wheels for Python 3.12 and newer, so it gets an environment of its own.
 WEBRTC_VENV := .venv-webrtc
-WEBRTC_PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12,\
+WEBRTC_PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 $(wildcard ~/.pyenv/versions/3.1[23]*/bin/python),\
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null && echo $(p))))
 
 .PHONY: check-webrtc
@@ -258,13 +258,13 @@ peer-if-possible:
 
 # --- clients in Python ------------------------------------------------------------------------------
 
-CLIENTS := agents livekit pipecat
+CLIENTS := agents litellm livekit pipecat
 
 .PHONY: clients
 clients: $(CLIENTS:%=build/clients/%.ready) ## Install the clients in Python, each in an environment of its own
 
 build/clients/%.ready: tests/conformance/python/%.txt | $(STAMPS)/venv
-	@echo "== installing the client '$*' (100 to 400 MB)"
+	@echo "== installing the client '$*' (100 to 750 MB)"
 	@rm -rf build/clients/$*
 	@$(BIN)/python -m venv build/clients/$*
 	build/clients/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<

@@ -26,8 +26,9 @@ def pcm_to_float(pcm: bytes) -> NDArray[np.float32]:
 
 def float_to_pcm(samples: NDArray[np.floating]) -> bytes:
     """Return the samples as PCM; what lies outside [-1, 1) is clipped, NaN becomes silence."""
-    scaled = np.nan_to_num(samples * _FULL_SCALE, nan=0.0, posinf=32767.0, neginf=-32768.0)
-    rounded: NDArray[np.floating] = np.rint(scaled).clip(-32768, 32767)
+    # Clipped first: the largest floats have no product.
+    within = np.nan_to_num(samples.clip(-1, 1), nan=0.0)
+    rounded: NDArray[np.floating] = np.rint(within * _FULL_SCALE).clip(-32768, 32767)
     return rounded.astype("<i2").tobytes()
 
 

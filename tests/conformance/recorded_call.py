@@ -59,15 +59,20 @@ async def hold_call(settings: Settings) -> Record:
         talking_gateway(with_lead(settings, 500)) as gateway,
         official_call(gateway.http_url, API_KEY) as caller,
     ):
-        await caller.hear("session.created")
-        await _configure(caller)
-        await _write_history(caller)
-        await _answer_in_writing(caller)
-        await _speak_by_hand(caller)
-        await _interrupt(caller)
-        await _tell_results_of_tools(caller)
-        await _call_a_function(caller)
+        await tell_all(caller)
         return caller.record
+
+
+async def tell_all(caller: OfficialCaller) -> None:
+    """Do all of it, from the greeting on."""
+    await caller.hear("session.created")
+    await _configure(caller)
+    await _write_history(caller)
+    await _answer_in_writing(caller)
+    await _speak_by_hand(caller)
+    await _interrupt(caller)
+    await _tell_results_of_tools(caller)
+    await _call_a_function(caller)
 
 
 async def _configure(caller: OfficialCaller) -> None:

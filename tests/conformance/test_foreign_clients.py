@@ -77,6 +77,20 @@ async def test_livekit_services(settings: Settings, tmp_path: Path) -> None:
     assert report["voice_samples"] > 1000
 
 
+async def test_pipecat_services(settings: Settings, tmp_path: Path) -> None:
+    caller = Caller("pipecat_services_caller.py", "pipecat")
+    async with talking_gateway(settings) as gateway:
+        report = await hold_call(caller, gateway.app.url, tmp_path)
+    assert report["complaints"] == []
+    assert "error" not in report
+    assert report["user: hello again"]
+    assert report[f"assistant: {ANSWER}"]
+    assert report["tool"] == "x"
+    assert report["rate_hz"] == 24_000
+    assert report["tokens"] > 1
+    assert ["user", "hello weather"] in report["history"]
+
+
 @pytest.mark.parametrize(
     ("script", "environment", "answer"),
     [

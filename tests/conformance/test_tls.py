@@ -35,11 +35,18 @@ async def secure_gateway(cache: Path) -> AsyncIterator[tuple[App, Path]]:
 
 @pytest.mark.node
 @pytest.mark.timeout(60)  # a process of Node that loads a large package
-async def test_must_have_30_the_sdk_for_node_holds_a_call_over_wss(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "protocol"), [("server", ""), ("browser", "realtime")])
+async def test_must_have_30_the_sdk_for_node_holds_a_call_over_wss(
+    tmp_path: Path, kind: str, protocol: str
+) -> None:
+    """As a server it shows its key in a header; as a browser does, in a subprotocol."""
     async with secure_gateway(tmp_path) as (app, certificate), asyncio.timeout(50):
         node = await asyncio.create_subprocess_exec(
             "node",
-            str(NODE_FOLDER / "realtime_ws.mjs"),
+            # Before version 22 Node hides its own.
+            "--experimental-websocket",
+            str(NODE_FOLDER / "openai_caller.mjs"),
+            kind,
             f"{app.url}/v1",
             API_KEY,
             "Hello.",
@@ -55,6 +62,7 @@ async def test_must_have_30_the_sdk_for_node_holds_a_call_over_wss(tmp_path: Pat
         assert seen["instructions"] == "Be kind."
         assert seen["types"][0] == "session.created"
         assert (seen["status"], seen["transcript"], seen["code"]) == ("completed", LINE, 1000)
+        assert seen["protocol"] == protocol, "of those that carry a key none comes back"
         assert seen["audioBytes"] > 24_000
         await app.sessions.wait_empty(5)
         assert len(app.sessions) == 0

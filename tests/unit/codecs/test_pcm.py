@@ -28,6 +28,12 @@ def test_what_is_too_loud_is_clipped_and_not_wrapped_around() -> None:
     ]
 
 
+def test_the_largest_floats_are_full_scale() -> None:
+    most = np.finfo(np.float32).max
+    found = float_to_pcm(np.array([most, -most, np.inf, -np.inf], dtype=np.float32))
+    assert np.frombuffer(found, "<i2").tolist() == [32767, -32768, 32767, -32768]
+
+
 def test_what_is_no_number_becomes_silence() -> None:
     assert float_to_pcm(np.array([np.nan], dtype=np.float32)) == b"\0\0"
 

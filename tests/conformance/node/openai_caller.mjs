@@ -1,10 +1,13 @@
-// One call with OpenAI's own SDK over wss. Prints what happened as one JSON object.
+// One call with OpenAI's own SDK over wss, through the socket of a server or that of a browser,
+// which has no headers. Prints what happened as one JSON object.
 import OpenAI from "openai";
+import { OpenAIRealtimeWebSocket } from "openai/realtime/websocket";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
 
-const [baseURL, apiKey, line] = process.argv.slice(2);
+const [kind, baseURL, apiKey, line] = process.argv.slice(2);
 const client = new OpenAI({ baseURL, apiKey });
-const call = new OpenAIRealtimeWS({ model: "duologue" }, client);
+const Call = { server: OpenAIRealtimeWS, browser: OpenAIRealtimeWebSocket }[kind];
+const call = new Call({ model: "duologue" }, client);
 const seen = { url: String(call.url), types: [], errors: [], transcript: "", audioBytes: 0 };
 
 call.on("error", (error) => {
@@ -34,6 +37,6 @@ call.on("response.done", (event) => {
   seen.status = event.response.status;
   call.close();
 });
-call.socket.on("close", (code) => {
-  console.log(JSON.stringify({ ...seen, code }));
+call.socket.addEventListener("close", ({ code }) => {
+  console.log(JSON.stringify({ ...seen, code, protocol: call.socket.protocol }));
 });

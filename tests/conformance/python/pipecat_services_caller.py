@@ -1,0 +1,175 @@
+"""Pipecat's separate services in one bot: recogniser, language model and voice, by plain HTTP.
+
+Pipecat holds the conversation here: it finds the turns, cuts answers off and runs the tools.
+"""
+
+import array
+import asyncio
+
+from calling import (
+    API_KEY,
+    BASE_URL,
+    RATE_HZ,
+    Complaints,
+    Heard,
+    microphone,
+    report,
+    speech,
+)
+from loguru import logger
+from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
+from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
+from pipecat.audio.vad.vad_analyzer import VADAnalyzer, VADParams
+from pipecat.frames.frames import (
+    ErrorFrame,
+    Frame,
+    InputAudioRawFrame,
+    InterruptionFrame,
+    LLMFullResponseEndFrame,
+    MetricsFrame,
+    TranscriptionFrame,
+    TTSAudioRawFrame,
+    TTSTextFrame,
+)
+from pipecat.metrics.metrics import LLMUsageMetricsData
+from pipecat.pipeline.pipeline import Pipeline
+from pipecat.pipeline.runner import PipelineRunner
+from pipecat.pipeline.task import PipelineParams, PipelineTask
+from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.aggregators.llm_response_universal import (
+    LLMContextAggregatorPair,
+    LLMUserAggregatorParams,
+)
+from pipecat.processors.audio.vad_processor import VADProcessor
+from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
+from pipecat.services.llm_service import FunctionCallParams
+from pipecat.services.openai.llm import OpenAILLMService
+from pipecat.services.openai.stt import OpenAISTTService
+from pipecat.services.openai.tts import OpenAITTSService
+from pipecat.turns.user_stop import SpeechTimeoutUserTurnStopStrategy
+from pipecat.turns.user_turn_strategies import UserTurnStrategies
+
+DOOR = {"api_key": API_KEY, "base_url": BASE_URL}
+WINDOW = 512
+
+WEATHER = FunctionSchema(
+    name="weather",
+    description="Tell the weather.",
+    properties={"what": {"type": "string"}},
+    required=["what"],
+)
+
+
+class Loudness(VADAnalyzer):
+    """Beeps are voice; what Pipecat brings along knows only people's."""
+
+    def num_frames_required(self) -> int:
+        return WINDOW
+
+    def voice_confidence(self, buffer: bytes) -> float:
+        return float(max(array.array("h", buffer), default=0) > 1000)
+
+
+class Ear(FrameProcessor):
+    """Notes what passes."""
+
+    def __init__(self, heard: Heard) -> None:
+        super().__init__()
+        self._heard = heard
+        self._said = ""
+
+    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
+        await super().process_frame(frame, direction)
+        match frame:
+            case TranscriptionFrame():
+                self._heard.note(**{f"user: {frame.text}": True})
+            case TTSTextFrame():
+                self._said += frame.text
+            case LLMFullResponseEndFrame():
+                self._heard.note(**{f"assistant: {self._said.strip()}": True})
+                self._said = ""
+            case TTSAudioRawFrame():
+                self._heard.count("audio_bytes", len(frame.audio))
+                self._heard.note(rate_hz=frame.sample_rate)
+            case InterruptionFrame():
+                self._heard.count("interruptions")
+                self._said = ""
+            case MetricsFrame():
+                for each in frame.data:
+                    if isinstance(each, LLMUsageMetricsData):
+                        self._heard.count("tokens", each.value.total_tokens)
+            case ErrorFrame():
+                self._heard.note(error=str(frame.error)[:500])
+        await self.push_frame(frame, direction)
+
+
+def make_task(heard: Heard, context: LLMContext) -> PipelineTask:
+    async def weather(params: FunctionCallParams) -> None:
+        heard.note(tool=params.arguments["what"], before_tool=heard.notes["audio_bytes"])
+        await params.result_callback(f"sun over {params.arguments['what']}")
+
+    model = OpenAILLMService(
+        **DOOR, settings=OpenAILLMService.Settings(model="duologue", system_instruction="Be kind.")
+    )
+    model.register_function("weather", weather)
+    recogniser = OpenAISTTService(
+        **DOOR, settings=OpenAISTTService.Settings(model="gpt-4o-transcribe", prompt="A call.")
+    )
+    voice = OpenAITTSService(
+        **DOOR, settings=OpenAITTSService.Settings(voice="ash", instructions="Speak kindly.")
+    )
+    turns = UserTurnStrategies(stop=[SpeechTimeoutUserTurnStopStrategy(user_speech_timeout=0.3)])
+    pair = LLMContextAggregatorPair(
+        context, user_params=LLMUserAggregatorParams(user_turn_strategies=turns)
+    )
+    # Steady beeps are as loud as they are: the confidence alone tells.
+    detector = VADProcessor(vad_analyzer=Loudness(params=VADParams(min_volume=0.0)))
+    ears = [detector, recogniser, Ear(heard)]
+    return PipelineTask(
+        Pipeline([*ears, pair.user(), model, voice, Ear(heard), pair.assistant()]),
+        params=PipelineParams(
+            audio_in_sample_rate=RATE_HZ,
+            audio_out_sample_rate=RATE_HZ,
+            enable_metrics=True,
+            enable_usage_metrics=True,
+        ),
+        enable_rtvi=False,
+    )
+
+
+async def main() -> None:
+    complaints, heard = Complaints(), Heard()
+    logger.remove()
+    logger.add(lambda line: complaints.said.append(str(line)[:500]), level="WARNING")
+    context = LLMContext([], tools=ToolsSchema(standard_tools=[WEATHER]))
+    task = make_task(heard, context)
+
+    async def say(text: str) -> None:
+        async for chunk in microphone(speech(text)):
+            await task.queue_frame(InputAudioRawFrame(chunk, RATE_HZ, 1))
+
+    async def talk() -> None:
+        await say("hello again")
+        await heard.until("assistant: Well, you said hello again.")
+
+        before = int(heard.notes["audio_bytes"])
+        await say("hello long")
+        await heard.until("audio_bytes", before + RATE_HZ * 2)
+        interruptions = int(heard.notes.get("interruptions", 0))
+        await say("hello weather")
+        await heard.until("interruptions", interruptions + 1)
+        await heard.until("tool")
+        # It hands the result on as JSON.
+        await heard.until('assistant: Well, you said "sun over x".')
+        await heard.until("audio_bytes", int(heard.notes["before_tool"]) + 1)
+        history = [(each.get("role"), each.get("content")) for each in context.get_messages()]
+        heard.note(history=history)
+        await task.cancel()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(PipelineRunner(handle_sigint=False).run(task))
+        group.create_task(talk())
+    report(heard.notes, complaints.said)
+
+
+asyncio.run(main())
