@@ -137,8 +137,15 @@ TORCH_VENV := .venv-torch
 TORCH_CPU := torch==2.13.0+cpu
 
 .PHONY: check-torch
-check-torch: $(TORCH_VENV)/.ready ## Test the neural codec (installs torch, 0.2 to 3 GB)
-	$(TORCH_VENV)/bin/python -m pytest -m torch tests/unit/codecs/mimi tests/golden $(ARGS)
+check-torch: $(TORCH_VENV)/.ready ## Test neural codec and kernels (installs torch, 0.4 to 3 GB)
+	$(TORCH_VENV)/bin/python -m pytest -m torch tests/unit/codecs/mimi tests/golden tests/kernels $(ARGS)
+
+.PHONY: kernels
+kernels: $(TORCH_VENV)/.ready ## Test the kernels on the GPU (needs one, and torch with CUDA)
+	@$(TORCH_VENV)/bin/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || { \
+		echo "No GPU here that this torch can use; 'make check-torch' runs them in an interpreter." >&2; \
+		exit 1; }
+	$(TORCH_VENV)/bin/python -m pytest -m torch tests/kernels $(ARGS)
 
 $(TORCH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@echo "== installing torch into $(TORCH_VENV)"
