@@ -72,7 +72,7 @@ test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run
 		without="$$without and not peer"; \
 	fi; \
 	if ! $(BIN)/python -c 'import torch' 2>/dev/null; then \
-		echo "No torch in $(VENV), so the neural codec's tests are left out: see 'make check-torch'."; \
+		echo "No torch in $(VENV), so the tests of neural networks are left out: see 'make check-torch'."; \
 	fi; \
 	$(BIN)/python -m pytest -m "$$without" $(SIDE_BY_SIDE) $(ARGS)
 
@@ -137,8 +137,9 @@ TORCH_VENV := .venv-torch
 TORCH_CPU := torch==2.13.0+cpu
 
 .PHONY: check-torch
-check-torch: $(TORCH_VENV)/.ready ## Test neural codec and kernels (installs torch, 0.4 to 3 GB)
-	$(TORCH_VENV)/bin/python -m pytest -m torch tests/unit/codecs/mimi tests/golden tests/kernels $(ARGS)
+check-torch: $(TORCH_VENV)/.ready ## Test neural codec, networks and kernels (installs torch, 0.4 to 3 GB)
+	$(TORCH_VENV)/bin/python -m pytest -m torch tests/unit/codecs/mimi tests/unit/engines/models \
+		tests/golden tests/kernels $(ARGS)
 
 .PHONY: kernels
 kernels: $(TORCH_VENV)/.ready ## Test the kernels on the GPU (needs one, and torch with CUDA)
@@ -159,8 +160,9 @@ $(TORCH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 MOSHI_VENV := .venv-moshi
 
 .PHONY: parity
-parity: $(MOSHI_VENV)/.ready ## Compare the neural codec with its reference at true size (minutes)
+parity: $(MOSHI_VENV)/.ready ## Compare codec (true size, minutes) and language model with their reference
 	$(MOSHI_VENV)/bin/python -m tests.golden.mimi.record --compare
+	$(MOSHI_VENV)/bin/python -m tests.golden.moshi_lm.record --compare
 
 $(MOSHI_VENV)/.ready: tests/golden/mimi/requirements.txt | $(STAMPS)/venv
 	@echo "== installing moshi into $(MOSHI_VENV)"

@@ -25,7 +25,13 @@ settings.register_profile(
 )
 settings.load_profile("push")
 
-NEED_TORCH = ["golden/mimi", "kernels", "unit/codecs/mimi"]
+NEED_TORCH = [
+    "golden/mimi",
+    "golden/moshi_lm",
+    "kernels",
+    "unit/codecs/mimi",
+    "unit/engines/models",
+]
 """Folders whose tests carry the marker ``torch``; without it they cannot even be loaded."""
 
 collect_ignore = [] if find_spec("torch") else NEED_TORCH
