@@ -9,6 +9,7 @@ from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,
     ChatRequest,
+    LockstepStart,
     Payload,
     SpeakText,
     TextDelta,
@@ -25,6 +26,8 @@ def input_bytes(payload: Payload) -> int:
         case AudioChunk(pcm=pcm):
             return INPUT_OVERHEAD_BYTES + len(pcm)
         case TextDelta(text=text) | SpeakText(text=text):
+            return INPUT_OVERHEAD_BYTES + len(text)
+        case LockstepStart(instructions=text):
             return INPUT_OVERHEAD_BYTES + len(text)
         case ChatRequest(messages=messages, tools=tools):
             said = sum(_message_bytes(each) for each in messages)

@@ -259,6 +259,59 @@ class SpeechMark(_Payload, frozen=True):
     exact: bool = True
 
 
+class LockstepStart(_Payload, frozen=True):
+    """Begin a stream of a model that hears and speaks a frame at every tick; the first input.
+
+    ``AudioChunk`` at the model's rate follow, of any length; what is missing at a tick is silence.
+
+    Args:
+        instructions: Who it is to be, where the model can be told; empty: nobody in particular.
+        voice: A name; empty: the model's default.
+        seed: What it says depends on this, and on what it hears.
+        pins_persona: Keep the beginning in sight when the window slides past it.
+    """
+
+    instructions: str = ""
+    voice: str = ""
+    seed: int = 0
+    pins_persona: bool = False
+
+
+class LockstepRewind(_Payload, frozen=True):
+    """Forget what was said in the frame of this number and since: nobody heard it.
+
+    What the person said meanwhile stays, and the model was silent.
+    """
+
+    frame: int
+
+
+class LockstepFreeze(_Payload, frozen=True):
+    """Stop a stream's ticks, or let them go on; what is heard while they stand still is lost."""
+
+    frozen: bool
+
+
+class LockstepFrame(_Payload, frozen=True):
+    """What a model says at one tick of its stream, silence included.
+
+    Args:
+        number: Ticks of this stream before it; those while frozen do not count.
+        pcm: s16le mono at the model's rate, always a whole frame.
+        text: Of the words that begin in it; mostly none.
+        token: The text token itself; ``codes``: what the codec was given.
+        rewinds: How many rewinds the stream has gone through: an earlier frame with fewer may
+            be one that was taken back.
+    """
+
+    number: int
+    pcm: bytes
+    text: str = ""
+    token: int = 0
+    codes: tuple[int, ...] = ()
+    rewinds: int = 0
+
+
 Payload = (
     AudioChunk
     | VoiceActivity
@@ -271,5 +324,9 @@ Payload = (
     | TokenUsage
     | SpeakText
     | SpeechMark
+    | LockstepStart
+    | LockstepRewind
+    | LockstepFreeze
+    | LockstepFrame
 )
 """What only occurs inside another payload, as ``ChatMessage`` does, is no member."""

@@ -8,6 +8,7 @@ from duologue.engines.payloads import (
     ChatMessage,
     ChatRequest,
     DecodeSpeech,
+    LockstepStart,
     Payload,
     SpeakText,
     TextDelta,
@@ -24,6 +25,7 @@ from duologue.engines.payloads import (
         (TextDelta("seven ch"), 8),
         (SpeakText("a clause", 8), 8),
         (DecodeSpeech("final", 0), 0),
+        (LockstepStart("be kind"), 7),
     ],
 )
 def test_an_input_counts_for_its_contents_and_a_little(payload: Payload, contents: int) -> None:

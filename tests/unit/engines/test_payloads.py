@@ -11,6 +11,10 @@ from duologue.engines.payloads import (
     ChatRequest,
     DecodeSpeech,
     EndOfTurn,
+    LockstepFrame,
+    LockstepFreeze,
+    LockstepRewind,
+    LockstepStart,
     Payload,
     SpeakText,
     SpeechMark,
@@ -46,6 +50,10 @@ EXAMPLES: list[Payload] = [
     TokenUsage(12, 34, 5),
     SpeakText("Hello there.", 12, voice="a", speed=1.25),
     SpeechMark(12, 24_000, exact=False),
+    LockstepStart("You are kind.", "anna", seed=7, pins_persona=True),
+    LockstepRewind(31),
+    LockstepFreeze(True),
+    LockstepFrame(32, b"\x01\x00", " hello", 17, (1, 2, 3), rewinds=1),
 ]
 
 
