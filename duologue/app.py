@@ -64,6 +64,7 @@ from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.gateway.ws.speech_stream import SpeechStreamEndpoint
 from duologue.gateway.wyoming.server import WyomingServer
+from duologue.hosts.local import LocalHost
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import STALE_AT_SESSION, Observation
@@ -165,18 +166,19 @@ async def running_app(
             trace=None if traces is None else traces.turn,
         ),
     )
+    host = LocalHost(sessions, clock, wheel)
     gateway = settings.gateway
     tls = _tls(settings, clock.wall_time())
     access = Access(gateway, clock, metrics)
-    admission = Admission(sessions, lambda: _workers(engine))
+    admission = Admission(host, lambda: _workers(engine))
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     connections = OpenConnections()
-    calls = Calls(sessions, gateway.webrtc, clock, wheel, id_maker())
+    calls = Calls(host, gateway.webrtc, clock, wheel, id_maker())
     realtime = RealtimeEndpoint(
-        sessions, admission, access, gateway, timing, connections, calls.observe
+        host, admission, access, gateway, timing, connections, calls.observe
     )
     signed = TwilioRequests(gateway.telephony)
-    phone = PhoneEndpoint(sessions, admission, access, gateway, signed, timing, connections)
+    phone = PhoneEndpoint(host, admission, access, gateway, signed, timing, connections)
     services = HttpServices(
         EngineClient(
             engine,
@@ -209,10 +211,10 @@ async def running_app(
         else WyomingServer(services, admission, gateway.host, gateway.wyoming_port)
     )
     routes = [
-        *StatusRoutes(sessions, admission, metrics).routes(),
+        *StatusRoutes(host, admission, metrics).routes(),
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
-        *ClientSecretRoutes(sessions, access, gateway.http).routes(),
-        *BetaSecretRoutes(sessions, access, gateway.http).routes(),
+        *ClientSecretRoutes(host, access, gateway.http).routes(),
+        *BetaSecretRoutes(host, access, gateway.http).routes(),
         *TwilioVoiceRoutes(access, signed, gateway.http).routes(),
         *SpeechRoutes(services).routes(),
         *ChatRoutes(services, files).routes(),
@@ -221,7 +223,7 @@ async def running_app(
         *CallRoutes(calls, admission, access, gateway.http).routes(),
     ]
     routes += OpenApiRoutes(routes).routes()
-    routes += AdminRoutes(sessions, admission, access, gateway).routes()
+    routes += AdminRoutes(host, admission, access, gateway).routes()
     paths = [(route.method, route.path) for route in routes]
     door = FrontDoor(access, admission, gateway.http)
     application = make_application(realtime, phone, routes, door, CrossOrigin(access))

@@ -30,7 +30,7 @@ def encode(value: Report | WorkerSpec) -> bytes:
     Raises:
         EngineError: It is longer than ``MAX_FRAME_BYTES``.
     """
-    return _frame(_encoder.encode(value), MAX_FRAME_BYTES)
+    return frame(_encoder.encode(value), MAX_FRAME_BYTES)
 
 
 def encode_messages(messages: Sequence[ToWorker], limit_bytes: int = MAX_FRAME_BYTES) -> bytes:
@@ -45,7 +45,7 @@ def encode_messages(messages: Sequence[ToWorker], limit_bytes: int = MAX_FRAME_B
         return b"".join(
             encode_messages(part, limit_bytes) for part in (messages[:half], messages[half:])
         )
-    return _frame(body, limit_bytes)
+    return frame(body, limit_bytes)
 
 
 def decode_messages(body: bytes) -> list[ToWorker]:
@@ -63,7 +63,12 @@ def decode_spec(body: bytes) -> WorkerSpec:
     return _decode_spec(body)
 
 
-def _frame(body: bytes, limit_bytes: int) -> bytes:
+def frame(body: bytes, limit_bytes: int = MAX_FRAME_BYTES) -> bytes:
+    """Return a frame around a body.
+
+    Raises:
+        EngineError: It is longer than ``limit_bytes``.
+    """
     _check_length(len(body), limit_bytes)
     return _LENGTH.pack(len(body)) + body
 

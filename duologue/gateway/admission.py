@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from duologue.core.errors import CapacityError
+from duologue.hosts.port import HostPort
 from duologue.protocol.errors import ErrorCode
-from duologue.sessions.manager import SessionManager
 
 RETRY_AFTER_S = 2.0
 
@@ -35,8 +35,8 @@ class Admission:
         workers: Takes a look at the engine.
     """
 
-    def __init__(self, sessions: SessionManager, workers: Callable[[], Workers]) -> None:
-        self._sessions = sessions
+    def __init__(self, host: HostPort, workers: Callable[[], Workers]) -> None:
+        self._host = host
         self._workers = workers
         self._loaded = False
 
@@ -71,7 +71,7 @@ class Admission:
             CapacityError: The server is starting, full or going down.
         """
         self.check_loaded()
-        self._sessions.check_room()
+        self._host.check_room()
 
     def check_request(self) -> None:
         """Refuse a plain request that could not be worked on. Calls take no room from it.
@@ -80,7 +80,7 @@ class Admission:
             CapacityError: The server is starting or going down.
         """
         self.check_loaded()
-        if not self._sessions.accepting:
+        if not self._host.accepting:
             raise CapacityError(
                 "the server is shutting down",
                 code=ErrorCode.SHUTTING_DOWN,

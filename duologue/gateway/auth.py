@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from duologue.core.clock import Clock
@@ -47,14 +48,34 @@ class Caller:
     session: BoundSession | None = None
 
 
+class SharedCount(Protocol):
+    """Counts the requests of each key for all gateways of a host."""
+
+    async def take(self, owner_name: str) -> float:
+        """Count a request.
+
+        Returns:
+            0 if it may be, else in how many seconds one may be.
+        """
+        ...
+
+
 class Access:
     """The rules of one server.
 
     Args:
         clock: Tells when keys and secrets expire, and how often somebody asks.
+        shared: Counts requests for several gateways; without it each counts its own.
     """
 
-    def __init__(self, settings: GatewaySettings, clock: Clock, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        clock: Clock,
+        metrics: Metrics,
+        shared: SharedCount | None = None,
+    ) -> None:
+        self._shared = shared
         self._keys = Keyring(settings)
         self._origins = frozenset(settings.allowed_origins)
         self.telephony = Owner("telephony", settings.telephony.max_calls)
@@ -71,6 +92,18 @@ class Access:
             for key in self._keys
             if key.requests_per_minute is not None
         }
+
+    async def let_in(
+        self, headers: Mapping[str, str], subprotocols: Iterable[str] = (), query_string: str = ""
+    ) -> Caller:
+        """As ``check``, also where several gateways count requests together."""
+        return await self._counted(self.check(headers, subprotocols, query_string))
+
+    async def let_in_call(
+        self, headers: Mapping[str, str], subprotocols: Iterable[str] = (), query_string: str = ""
+    ) -> Caller:
+        """As ``check_call``, also where several gateways count requests together."""
+        return await self._counted(self.check_call(headers, subprotocols, query_string))
 
     def check(
         self, headers: Mapping[str, str], subprotocols: Iterable[str] = (), query_string: str = ""
@@ -165,16 +198,25 @@ class Access:
             )
         return values[0]
 
+    async def _counted(self, caller: Caller) -> Caller:
+        rate = self._rates.get(caller.owner.name)
+        if self._shared is not None and rate is not None:
+            self._check_wait(caller.owner, rate, await self._shared.take(caller.owner.name))
+        return caller
+
     def _count(self, owner: Owner) -> None:
         rate = self._rates.get(owner.name)
-        wait_s = 0.0 if rate is None else rate.take(self._clock.now())
-        if rate is not None and wait_s:
+        if rate is not None and self._shared is None:
+            self._check_wait(owner, rate, rate.take(self._clock.now()))
+        self._requests[owner.name].inc()
+
+    def _check_wait(self, owner: Owner, rate: RateLimit, wait_s: float) -> None:
+        if wait_s:
             self._refused[owner.name].inc()
             raise RateLimited(
                 f"more than {rate.per_minute} requests a minute with this API key",
                 retry_after_s=wait_s,
             )
-        self._requests[owner.name].inc()
 
 
 def presented_key(headers: Mapping[str, str], subprotocols: Iterable[str] = ()) -> str | None:

@@ -102,6 +102,7 @@ class ErrorCode(StrEnum):
     STAGE_FAILED = "stage_failed"
     STAGE_TIMEOUT = "stage_timeout"
     REPLICA_LOST = "replica_lost"
+    HOST_LOST = "session_host_lost"
     OUT_OF_MEMORY = "out_of_memory"
     PLUGIN_ERROR = "plugin_error"
     INVALID_CONFIG = "invalid_config"
@@ -245,6 +246,9 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ),
         ErrorCode.STAGE_TIMEOUT: _server(504, "A model did not answer in time."),
         ErrorCode.REPLICA_LOST: _server(503, "A model was restarted while answering."),
+        ErrorCode.HOST_LOST: _server(
+            503, "The process that held the session is gone; open a new one.", close_code=1012
+        ),
         ErrorCode.OUT_OF_MEMORY: _server(503, "A model had no memory left for this request."),
         ErrorCode.PLUGIN_ERROR: _server(500, "The session failed.", retry=False),
         ErrorCode.INVALID_CONFIG: _server(500, "The server is misconfigured.", retry=False),

@@ -7,7 +7,8 @@ know sockets, nor what a session does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 import msgspec
@@ -53,6 +54,28 @@ class Attachment(Protocol):
 
         What comes from the client is no longer for the session. Only connections of resumable
         sessions hear this.
+        """
+        ...
+
+    def on_pressure(self, on: bool) -> None:
+        """Read no more from the client until it is off again: what it said has to be dealt with.
+
+        Only sessions in other processes say this; here, what is said is dealt with at once.
+        """
+        ...
+
+
+class HoldsSound(ABC):
+    """An attachment that holds sound back between ``pull`` and the connection."""
+
+    __slots__ = ("__weakref__",)
+
+    @abstractmethod
+    def on_silenced(self, item_id: str, beside: Collection[str] = ()) -> None:
+        """Nothing more of an item is to be heard: drop its sound.
+
+        Args:
+            item_id: Empty: of all items but those of the responses ``beside`` the conversation.
         """
         ...
 

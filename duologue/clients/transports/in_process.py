@@ -83,6 +83,9 @@ class InProcessTransport:
             self._ended = _ended_for(reason)
         self._news.set()
 
+    def on_pressure(self, _on: bool) -> None:
+        """Nothing: the session is in this process."""
+
     def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
         """Not heard here, since no such session is resumable; the call would end."""
         self.on_end(reason)

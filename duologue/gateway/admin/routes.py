@@ -21,8 +21,8 @@ from duologue.gateway.errors import json_answer
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.keyring import as_bytes
 from duologue.gateway.settings import GatewaySettings
+from duologue.hosts.port import HostPort
 from duologue.sessions.look import SessionLook
-from duologue.sessions.manager import SessionManager
 
 FOLDER = Path(__file__).parent
 _FILES = {"": "dashboard.html", "/dashboard.js": "dashboard.js", "/dashboard.css": "dashboard.css"}
@@ -54,12 +54,12 @@ class AdminRoutes:
 
     def __init__(
         self,
-        sessions: SessionManager,
+        host: HostPort,
         admission: Admission,
         access: Access,
         settings: GatewaySettings,
     ) -> None:
-        self._sessions = sessions
+        self._host = host
         self._admission = admission
         self._access = access
         key = settings.admin_key
@@ -108,7 +108,7 @@ class AdminRoutes:
         if self._key is None or not hmac.compare_digest(as_bytes(given), self._key):
             raise AuthError("this is not the admin key")
         workers = self._admission.workers
-        page = OpenSessions(self._sessions.look(), workers.ready, workers.total)
+        page = OpenSessions(await self._host.look(), workers.ready, workers.total)
         return json_answer(page, headers={"Cache-Control": "no-store"})
 
 

@@ -18,10 +18,10 @@ from duologue.gateway.http.body import MAX_SMALL_BODY_BYTES, read_body
 from duologue.gateway.http.client_secrets import ExpiresAfter, checked_object, read_patch
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.http.settings import HttpSettings
+from duologue.hosts.port import HostPort
 from duologue.protocol.beta_codec import decode_beta_command
 from duologue.protocol.beta_objects import BetaSession, BetaTranscriptionSession, beta_session
 from duologue.protocol.session_config import SessionKind
-from duologue.sessions.manager import SessionManager
 
 
 class _Secret(msgspec.Struct, frozen=True):
@@ -43,8 +43,8 @@ class BetaClientSecret(msgspec.Struct, frozen=True):
 class BetaSecretRoutes:
     """The routes that make secrets."""
 
-    def __init__(self, sessions: SessionManager, access: Access, settings: HttpSettings) -> None:
-        self._sessions = sessions
+    def __init__(self, host: HostPort, access: Access, settings: HttpSettings) -> None:
+        self._host = host
         self._access = access
         self._settings = settings
 
@@ -76,13 +76,13 @@ class BetaSecretRoutes:
         )
 
     async def _create(self, kind: SessionKind, request: web.Request) -> web.Response:
-        caller = self._access.check(request.headers, (), request.query_string)
+        caller = await self._access.let_in(request.headers, (), request.query_string)
         body = await read_body(request, self._settings, MAX_SMALL_BODY_BYTES)
         text, asked = checked_object(body, _Request)
         lifetime = (asked.client_secret or _Secret()).expires_after or ExpiresAfter()
         lifetime_s = lifetime.checked("client_secret.expires_after.seconds")
         patch = msgspec.structs.replace(read_patch(text, decode_beta_command), type=kind)
-        preview = self._sessions.preview(asked.model, patch)
+        preview = await self._host.preview(asked.model, patch)
         value, expires_at = self._access.issue(caller, BoundSession(asked.model, patch), lifetime_s)
         secret = msgspec.json.encode(BetaClientSecret(value, expires_at))
         session = msgspec.json.encode(beta_session(preview))

@@ -17,6 +17,7 @@ from duologue.gateway.errors import json_answer
 from duologue.gateway.http.body import MAX_SMALL_BODY_BYTES, read_body
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.http.settings import HttpSettings
+from duologue.hosts.port import HostPort
 from duologue.protocol.commands import Command, UpdateSession
 from duologue.protocol.config_checks import check_range
 from duologue.protocol.errors import ErrorCode, over_limit, refused
@@ -24,7 +25,6 @@ from duologue.protocol.json_codec import decode_command
 from duologue.protocol.json_refusals import refusal, refuse_duplicate_keys
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.manager import SessionManager
 
 MAX_BODY_BYTES = 2 * MAX_SESSION_BYTES
 
@@ -79,8 +79,8 @@ _SETTINGS = msgspec.json.Decoder(_Settings)
 class ClientSecretRoutes:
     """The routes that make secrets."""
 
-    def __init__(self, sessions: SessionManager, access: Access, settings: HttpSettings) -> None:
-        self._sessions = sessions
+    def __init__(self, host: HostPort, access: Access, settings: HttpSettings) -> None:
+        self._host = host
         self._access = access
         self._settings = settings
 
@@ -104,11 +104,11 @@ class ClientSecretRoutes:
 
     async def create(self, request: web.Request) -> web.Response:
         """Make a secret for whoever has an API key."""
-        caller = self._access.check(request.headers, (), request.query_string)
+        caller = await self._access.let_in(request.headers, (), request.query_string)
         session, lifetime_s = read_request(
             await read_body(request, self._settings, MAX_SMALL_BODY_BYTES)
         )
-        preview = self._sessions.preview(session.model, session.patch)
+        preview = await self._host.preview(session.model, session.patch)
         value, expires_at = self._access.issue(caller, session, lifetime_s)
         answer = json_answer(ClientSecretPage(value, expires_at, preview))
         answer.headers["Cache-Control"] = "no-store"

@@ -47,7 +47,9 @@ class FrontDoor:
             with CrashBarrier(crashes.append):
                 if route.needs_key:
                     headers = request.headers
-                    self._access.check(headers, offered_protocols(headers), request.query_string)
+                    await self._access.let_in(
+                        headers, offered_protocols(headers), request.query_string
+                    )
                 if not route.is_work:
                     return await route.handle(request)
                 self._admission.check_request()

@@ -16,9 +16,9 @@ from duologue.core.errors import CapacityError
 from duologue.gateway.admission import Admission
 from duologue.gateway.errors import json_answer, refusal
 from duologue.gateway.http.routes import JSON, Content, Route
+from duologue.hosts.port import HostPort
 from duologue.protocol.errors import error_body
 from duologue.protocol.events import ErrorBody
-from duologue.sessions.manager import SessionManager
 from duologue.telemetry import Metrics
 from duologue.telemetry.exposition import Exposition
 
@@ -48,11 +48,11 @@ class StatusRoutes:
 
     def __init__(
         self,
-        sessions: SessionManager,
+        host: HostPort,
         admission: Admission,
         metrics: Metrics,
     ) -> None:
-        self._sessions = sessions
+        self._host = host
         self._admission = admission
         self._exposition = Exposition(metrics, version=__version__)
 
@@ -112,4 +112,4 @@ class StatusRoutes:
 
     def _readiness(self, status: str, error: ErrorBody | None) -> Readiness:
         workers = self._admission.workers
-        return Readiness(status, len(self._sessions), workers.ready, workers.total, error)
+        return Readiness(status, len(self._host), workers.ready, workers.total, error)

@@ -27,6 +27,7 @@ from duologue.gateway.telephony.reorder import Reorder
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.gateway.ws.channel import Channel
 from duologue.gateway.ws.connection import close_of
+from duologue.hosts.port import Joined
 from duologue.protocol.commands import (
     AppendAudio,
     ClearOutputAudio,
@@ -40,7 +41,7 @@ from duologue.protocol.events import Event, ItemTruncated
 from duologue.protocol.items import InputText, MessageItem
 from duologue.protocol.response_events import AudioDelta, ResponseDone
 from duologue.sessions.port import Delivery
-from duologue.sessions.session import CLIENT_GONE, Session
+from duologue.sessions.session import CLIENT_GONE
 from duologue.telemetry import get_logger
 
 PULL_BYTES = 8 * 1024
@@ -53,7 +54,7 @@ RETRY_S = 0.02
 NOT_STARTED = "the carrier did not say what the call is"
 _SILENCE = {"audio/pcmu": b"\xff", "audio/pcma": b"\xd5"}
 
-OpenSession = Callable[[CallStarted], tuple[Session, str]]
+OpenSession = Callable[[CallStarted], tuple[Joined, str]]
 """Opens the session of a call that begins; returns it with what the model is told to say first."""
 
 
@@ -82,7 +83,7 @@ class PhoneCall:
         self._settings = settings
         self._now = clock.now
         self._wheel = wheel
-        self._session: Session | None = None
+        self._session: Joined | None = None
         self._stream_id = ""
         self._playout = PhonePlayout(settings.lead_ms / 1000, b"")
         self._order = Reorder()
@@ -117,6 +118,9 @@ class PhoneCall:
     def on_end(self, reason: str) -> None:
         """The session is over: the connection ends, and with it the call."""
         self._close(*close_of(reason))
+
+    def on_pressure(self, _on: bool) -> None:
+        """Nothing: sound comes as fast as somebody speaks, and what is too much is left out."""
 
     def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
         """Not heard here, since no such session is resumable; the call would end."""

@@ -26,8 +26,7 @@ from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.reader import choose_accept
-from duologue.sessions.manager import SessionManager
-from duologue.sessions.session import Session
+from duologue.hosts.port import HostPort, Joined, Opening
 from duologue.sessions.via import Via
 
 BY_PHONE = Via("telephony", "carrier")
@@ -46,7 +45,7 @@ class PhoneEndpoint:
 
     def __init__(
         self,
-        sessions: SessionManager,
+        host: HostPort,
         admission: Admission,
         access: Access,
         settings: GatewaySettings,
@@ -54,7 +53,7 @@ class PhoneEndpoint:
         timing: Timing,
         connections: OpenConnections,
     ) -> None:
-        self._sessions = sessions
+        self._host = host
         self._admission = admission
         self._access = access
         self._settings = settings.telephony
@@ -77,7 +76,7 @@ class PhoneEndpoint:
             ClientError: It may not connect, or did not try to.
             CapacityError: No call can begin now.
         """
-        caller = self._caller(carrier, request)
+        caller = await self._caller(carrier, request)
         check_upgrade(request.headers)
         self._admission.check_call()
         with self._connections.counted():
@@ -97,7 +96,7 @@ class PhoneEndpoint:
             ).run()
         return response
 
-    def _caller(self, carrier: type[Carrier], request: web.Request) -> Caller | None:
+    async def _caller(self, carrier: type[Carrier], request: web.Request) -> Caller | None:
         """Who connects, where the handshake says so; else the first message must."""
         self._access.check_page(request.headers)
         if carrier is Twilio and self._requests.is_signed(request):
@@ -105,15 +104,21 @@ class PhoneEndpoint:
         headers, offered = request.headers, offered_protocols(request.headers)
         if presented_key(headers, offered) is None and not request.query_string:
             return None
-        return self._access.check_call(headers, offered, request.query_string)
+        return await self._access.let_in_call(headers, offered, request.query_string)
 
-    def _open(self, caller: Caller | None, start: CallStarted) -> tuple[Session, str]:
+    def _open(self, caller: Caller | None, start: CallStarted) -> tuple[Joined, str]:
         key = start.parameters.get(KEY_PARAMETER)
         if caller is None or key is not None:
             caller = self._access.check_call(_bearer(key))
         terms = terms_of_call(self._settings, caller.session, start.parameters, start.format)
-        session = self._sessions.open(
-            terms.model, "realtime", terms.patch, caller.owner, edge_plays=True, via=BY_PHONE
+        session = self._host.begin(
+            Opening(
+                model=terms.model,
+                patch=terms.patch,
+                owner=caller.owner,
+                edge_plays=True,
+                via=BY_PHONE,
+            )
         )
         return session, terms.greeting
 

@@ -75,7 +75,7 @@ class TwilioVoiceRoutes:
     async def _caller(self, request: web.Request) -> Caller:
         body = await read_body(request, self._settings, MAX_SMALL_BODY_BYTES)
         if not self._requests.are_signed:
-            return self._access.check(request.headers, (), request.query_string)
+            return await self._access.let_in(request.headers, (), request.query_string)
         fields = parse_qsl(body.decode("latin-1"), keep_blank_values=True, encoding="utf-8")
         if not self._requests.is_signed(request, fields):
             raise AuthError(

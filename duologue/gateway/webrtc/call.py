@@ -28,6 +28,7 @@ from duologue.gateway.webrtc.offer import Offer
 from duologue.gateway.webrtc.peer import Backend, Peer
 from duologue.gateway.webrtc.playout import Playout
 from duologue.gateway.webrtc.settings import WebRtcSettings
+from duologue.hosts.port import Joined
 from duologue.protocol.commands import AppendAudio, Command
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode, error_body
@@ -44,7 +45,6 @@ from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.response_events import AudioDelta, ResponseDone
 from duologue.protocol.session_config import AnySession
 from duologue.sessions.port import Delivery
-from duologue.sessions.session import Session
 from duologue.telemetry import get_logger
 
 PULL_BYTES = 8 * 1024
@@ -74,7 +74,7 @@ class Call:
         self,
         call_id: str,
         offer: Offer,
-        session: Session,
+        session: Joined,
         settings: WebRtcSettings,
         clock: Clock,
         wheel: TimerWheel,
@@ -173,6 +173,9 @@ class Call:
         with self._barrier:
             self._pump()
         self._finish(reason)
+
+    def on_pressure(self, _on: bool) -> None:
+        """Nothing: sound comes as fast as somebody speaks, and what is too much is left out."""
 
     def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
         """Not heard here, since no such session is resumable; the call would end."""

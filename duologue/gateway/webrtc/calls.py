@@ -17,12 +17,11 @@ from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.webrtc.backend import HOW_TO_INSTALL, load_backend
 from duologue.gateway.webrtc.call import Call
 from duologue.gateway.webrtc.commands import check_patch
-from duologue.gateway.webrtc.event_queue import Observer
 from duologue.gateway.webrtc.offer import Offer
 from duologue.gateway.webrtc.peer import Backend, BackendMissing
 from duologue.gateway.webrtc.settings import WebRtcSettings
+from duologue.hosts.port import HostPort, Joined, LookingOn, Opening
 from duologue.protocol.errors import ErrorCode
-from duologue.sessions.manager import SessionManager
 from duologue.sessions.owners import Owner
 from duologue.sessions.via import Via
 from duologue.telemetry import get_logger
@@ -36,18 +35,18 @@ class Calls:
     """The calls.
 
     Args:
-        sessions: Where their sessions are opened, within its limit.
+        host: Where their sessions are opened, within its limit.
     """
 
     def __init__(
         self,
-        sessions: SessionManager,
+        host: HostPort,
         settings: WebRtcSettings,
         clock: Clock,
         wheel: TimerWheel,
         new_id: IdMaker,
     ) -> None:
-        self._sessions = sessions
+        self._host = host
         self._settings = settings
         self._clock = clock
         self._wheel = wheel
@@ -109,13 +108,14 @@ class Calls:
         bound = caller.session or asked
         if offer.audio is not None:
             check_patch(bound.patch)
-        session = self._sessions.open(
-            bound.model or model,
-            "realtime",
-            bound.patch,
-            caller.owner,
-            edge_plays=offer.audio is not None,
-            via=BY_WEBRTC,
+        session = await self._host.open(
+            Opening(
+                model=bound.model or model,
+                patch=bound.patch,
+                owner=caller.owner,
+                edge_plays=offer.audio is not None,
+                via=BY_WEBRTC,
+            )
         )
         call = Call(self._new_id("rtc"), offer, session, self._settings, self._clock, self._wheel)
         try:
@@ -124,35 +124,42 @@ class Calls:
             await call.release()
             raise
         self._calls[call.id] = call, caller.owner
+        self._host.call_began(call.id, caller.owner)
         self._group.create_task(guard(self._hold(call), call.crashed), name=f"webrtc-{call.id}")
         return call.id, answer
 
-    def hang_up(self, call_id: str, caller: Caller) -> None:
-        """End a call.
+    async def hang_up(self, call_id: str, caller: Caller) -> None:
+        """End a call, held here or by another gateway of the same host.
 
         Raises:
             UnknownSession: It has ended, is somebody else's or never was.
         """
-        self._find(call_id, caller).end("closed")
+        if call_id in self._calls:
+            self._find(call_id, caller.owner).end("closed")
+        else:
+            await self._host.hang_up(call_id, caller.owner)
 
-    def observe(self, call_id: str, caller: Caller) -> Observer:
+    async def observe(self, call_id: str, caller: Caller) -> Joined:
         """Let somebody look on at a call, and say something.
 
         Raises:
             UnknownSession: As in ``hang_up``.
         """
-        return self._find(call_id, caller).observe()
+        if call_id in self._calls:
+            return self._find(call_id, caller.owner).observe()
+        return await self._host.open(LookingOn(call_id=call_id, owner=caller.owner))
 
     async def _hold(self, call: Call) -> None:
         try:
             await call.run()
         finally:
             del self._calls[call.id]
+            self._host.call_ended(call.id)
             get_logger("gateway").info("webrtc_call_ended", call_id=call.id, calls=len(self))
 
-    def _find(self, call_id: str, caller: Caller) -> Call:
-        call, owner = self._calls.get(call_id, (None, None))
-        if call is None or owner != caller.owner:
+    def _find(self, call_id: str, owner: Owner) -> Call:
+        call, whose = self._calls.get(call_id, (None, None))
+        if call is None or owner != whose:
             raise UnknownSession(f"there is no call {call_id[:80]!r}, or it has ended")
         return call
 

@@ -94,7 +94,7 @@ class CallRoutes:
 
     async def create(self, request: web.Request) -> web.Response:
         """Open a call for whoever may hold one."""
-        caller = self._access.check_call(request.headers, (), request.query_string)
+        caller = await self._access.let_in_call(request.headers, (), request.query_string)
         self._admission.check_call()
         sdp, asked = await self._read(request)
         call_id, answer = await self._calls.open(
@@ -109,13 +109,13 @@ class CallRoutes:
 
     async def hang_up(self, request: web.Request) -> web.Response:
         """End a call of the caller's own."""
-        caller = self._access.check_call(request.headers, (), request.query_string)
-        self._calls.hang_up(request.match_info["call_id"], caller)
+        caller = await self._access.let_in_call(request.headers, (), request.query_string)
+        await self._calls.hang_up(request.match_info["call_id"], caller)
         return web.Response()
 
     async def refuse(self, request: web.Request) -> web.Response:
         """Say that phone calls are not taken."""
-        self._access.check_call(request.headers, (), request.query_string)
+        await self._access.let_in_call(request.headers, (), request.query_string)
         raise unsupported(request.path.rpartition("/")[2])
 
     async def _read(self, request: web.Request) -> tuple[str, BoundSession]:

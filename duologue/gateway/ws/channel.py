@@ -141,6 +141,16 @@ class Channel(ABC):
                 return False
         return True
 
+    def hold(self, on: bool) -> None:
+        """Read no further for now, so that the peer waits; or read on."""
+        if self._transport.is_closing():
+            return
+        self._heard()  # who is not read is not silent
+        if on:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
     def close(self, code: int, reason: str) -> None:
         """Say goodbye, once: write the close frame. The peer's answer, or time, ends ``run``."""
         if self._open:

@@ -93,6 +93,10 @@ class Connection:
         self._port = LastWords(last_words)
         self.on_end(reason)
 
+    def on_pressure(self, on: bool) -> None:
+        """Read on later."""
+        self._channel.hold(on)
+
     def _on_message(self, message: bytes) -> None:
         command = None
         try:

@@ -5,13 +5,12 @@ This module must not know what is said on the connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from aiohttp import web
 
-from duologue.core.errors import CapacityError, UnknownSession
+from duologue.core.errors import UnknownSession
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
@@ -20,35 +19,19 @@ from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.connection import Connection
 from duologue.gateway.ws.form import ConnectionForm, connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
-from duologue.gateway.ws.late_session import LateSession, Place
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.reader import choose_accept
-from duologue.gateway.ws.returning import ReturningSession, check_comes_back
-from duologue.protocol.commands import UpdateSession
-from duologue.protocol.duplex.commands import ResumeSession
-from duologue.protocol.duplex.session_patch import as_duplex
+from duologue.hosts.port import HostPort, Joined, LateOpening, Opening, Return
 from duologue.protocol.errors import ErrorCode
-from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.manager import SessionManager
-from duologue.sessions.port import SessionPort
+from duologue.sessions.late_session import LateSession
 from duologue.sessions.session import CLIENT_GONE
-from duologue.sessions.ticket import Ticket
 from duologue.sessions.via import Via
 
-
-class Joined(SessionPort, Protocol):
-    """What a connection is joined to: a session of its own, or somebody's call to look on at."""
-
-    def close(self, reason: str) -> None:
-        """Nobody will attach, or nobody is to be attached any more."""
-        ...
-
-
-Observe = Callable[[str, Caller], Joined]
+Observe = Callable[[str, Caller], Awaitable[Joined]]
 """Finds a call by its id, for one who may look on at it; raises ``UnknownSession``."""
 
 
-def no_calls(call_id: str, _caller: Caller) -> Joined:
+async def no_calls(call_id: str, _caller: Caller) -> Joined:
     """Find none."""
     raise UnknownSession(f"there is no call {call_id[:80]!r}")
 
@@ -57,14 +40,14 @@ class RealtimeEndpoint:
     """Serves Realtime connections.
 
     Args:
-        sessions: Where sessions are opened.
+        host: Where sessions are opened.
         connections: Where the open ones are counted.
         observe: Finds the calls that ``?call_id=`` names.
     """
 
     def __init__(
         self,
-        sessions: SessionManager,
+        host: HostPort,
         admission: Admission,
         access: Access,
         settings: GatewaySettings,
@@ -72,7 +55,7 @@ class RealtimeEndpoint:
         connections: OpenConnections | None = None,
         observe: Observe = no_calls,
     ) -> None:
-        self._sessions = sessions
+        self._host = host
         self._observe = observe
         self._admission = admission
         self._access = access
@@ -92,13 +75,13 @@ class RealtimeEndpoint:
             CapacityError: No call can begin now.
         """
         offered = offered_protocols(request.headers)
-        caller = self._access.check_call(request.headers, offered, request.query_string)
+        caller = await self._access.let_in_call(request.headers, offered, request.query_string)
         check_upgrade(request.headers)
         form = connection_form(
             request.path, request.query_string, request.headers, offered, self._dialects
         )
         # Before the upgrade, since only there can a refusal say why.
-        session = self._open(form, caller)
+        session = await self._open(form, caller)
         with self._connections.counted(), self._waiting(session):
             try:
                 response, channel = await self._accept(
@@ -118,69 +101,37 @@ class RealtimeEndpoint:
             session.close(ErrorCode.SHUTTING_DOWN)
         await self._connections.wait_closed(timeout_s)
 
-    def _open(self, form: ConnectionForm, caller: Caller) -> Joined:
+    async def _open(self, form: ConnectionForm, caller: Caller) -> Joined:
         if form.call_id is not None:
-            return self._observe(form.call_id, caller)
+            return await self._observe(form.call_id, caller)
         if form.session_id is not None and form.resume_token is not None and form.autostart:
             self._admission.check_loaded()
-            ticket = self._sessions.claim(form.session_id, form.resume_token, caller.owner)
-            check_comes_back(ticket)
-            return ReturningSession(ticket)
+            return await self._host.open(
+                Return(
+                    session_id=form.session_id,
+                    resume_token=form.resume_token,
+                    owner=caller.owner,
+                )
+            )
         if form.autostart:
             self._admission.check_call()
         else:
             self._admission.check_loaded()
         bound = caller.session or BoundSession()
-        model = bound.model or form.model
-        sessions = self._sessions
-        via = Via("websocket", form.dialect.name.partition(".")[0])
-        if form.autostart:
-            return sessions.open(
-                model,
-                form.kind,
-                bound.patch,
-                caller.owner,
-                via=via,
-                resumable=form.resumable,
-            )
-
-        def open_described(patch: SessionPatch) -> SessionPort:
-            # What a secret says comes first, and the client may change it like anybody.
-            of_secret = bound.patch != SessionPatch()
-            session = sessions.open(
-                model,
-                "realtime",
-                as_duplex(bound.patch) if of_secret else patch,
-                caller.owner,
-                via=via,
-                resumable=True,
-            )
-            if of_secret:
-                session.offer(UpdateSession(session=patch))
-            return session
-
-        def resume(command: ResumeSession) -> Ticket:
-            return sessions.claim(
-                command.session_id,
-                command.resume_token,
-                caller.owner,
-                command.last_received_server_event_seq,
-            )
-
-        kept = not form.resumes
-        if kept:
-            try:
-                sessions.keep_place()
-            except CapacityError:
-                if not sessions.detached:
-                    raise
-                # Somebody may come back, to a place that is his already.
-                kept = False
-        place = Place(
-            open_described, resume, sessions.keep_place, sessions.give_up_place, kept=kept
+        opening = Opening(
+            model=bound.model or form.model,
+            kind=form.kind if form.autostart else "realtime",
+            patch=bound.patch,
+            owner=caller.owner,
+            via=Via("websocket", form.dialect.name.partition(".")[0]),
+            resumable=form.resumable or not form.autostart,
         )
-        return LateSession(
-            place, self._timing.clock, self._timing.wheel, self._first_message_timeout_s
+        if form.autostart:
+            return await self._host.open(opening)
+        return await self._host.open(
+            LateOpening(
+                opening=opening, timeout_s=self._first_message_timeout_s, resumes=form.resumes
+            )
         )
 
     @contextmanager

@@ -33,6 +33,7 @@ from duologue.gateway.telephony.voice import TwilioVoiceRoutes
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
+from duologue.hosts.local import LocalHost
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import Observation
 from duologue.sessions.settings import SessionSettings
@@ -48,6 +49,7 @@ class SmallServer:
 
     port: int
     sessions: SessionManager
+    host: LocalHost
     admission: Admission
     realtime: RealtimeEndpoint
     access: Access
@@ -90,24 +92,25 @@ async def small_server(
             keep=flights.append,
         ),
     )
+    host = LocalHost(manager, clock, wheel)
     access = Access(settings, clock, metrics)
-    admission = Admission(manager, lambda: server.workers)
+    admission = Admission(host, lambda: server.workers)
     timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
     connections = OpenConnections()
-    realtime = RealtimeEndpoint(manager, admission, access, settings, timing, connections)
+    realtime = RealtimeEndpoint(host, admission, access, settings, timing, connections)
     signed = TwilioRequests(settings.telephony)
-    phone = PhoneEndpoint(manager, admission, access, settings, signed, timing, connections)
+    phone = PhoneEndpoint(host, admission, access, settings, signed, timing, connections)
     catalogue = Catalogue(served_models(plugins, engine, None))
     own = [
-        *StatusRoutes(manager, admission, metrics).routes(),
+        *StatusRoutes(host, admission, metrics).routes(),
         *ModelRoutes(catalogue, STARTED_AT).routes(),
-        *ClientSecretRoutes(manager, access, settings.http).routes(),
-        *BetaSecretRoutes(manager, access, settings.http).routes(),
+        *ClientSecretRoutes(host, access, settings.http).routes(),
+        *BetaSecretRoutes(host, access, settings.http).routes(),
         *TwilioVoiceRoutes(access, signed, settings.http).routes(),
     ]
     door = FrontDoor(access, admission, settings.http)
     server = SmallServer(
-        0, manager, admission, realtime, access, wheel, Workers(2, 2, True), metrics, flights
+        0, manager, host, admission, realtime, access, wheel, Workers(2, 2, True), metrics, flights
     )
     if is_loaded:
         admission.open()

@@ -66,6 +66,18 @@ def _of(shape: shapes.Type) -> st.SearchStrategy[Any]:
             return st.dictionaries(TEXT, JSON_VALUES, max_size=3)
         case shapes.StructType(cls=cls):
             return st.deferred(lambda: _SPECIAL[cls]() if cls in _SPECIAL else _struct(shape))
+        case shapes.DataclassType(cls=cls, fields=fields):
+            return st.fixed_dictionaries({f.name: _of(f.type) for f in fields}).map(
+                lambda given: cls(**given)
+            )
+        case shapes.EnumType(cls=cls):
+            return st.sampled_from(list(cls))
+        case shapes.ListType(item_type=inner):
+            return st.lists(_of(inner), max_size=3)
+        case shapes.TupleType(item_types=types):
+            return st.tuples(*[_of(inner) for inner in types])
+        case shapes.RawType():
+            return st.just(msgspec.Raw(msgspec.msgpack.encode("any")))
         case _:
             raise NotImplementedError(shape)
 

@@ -50,7 +50,7 @@ async def scene(sessions: SessionSettings | None = None) -> AsyncIterator[Scene]
     library = FakeBackend()
     async with small_server(sessions=sessions) as server:
         calls = Calls(
-            server.sessions,
+            server.host,
             WebRtcSettings(backend="aiortc"),
             SystemClock(),
             TimerWheel(asyncio.get_running_loop().call_at),
@@ -70,10 +70,10 @@ async def test_a_call_takes_a_session_and_gives_it_back() -> None:
         call_id = await here.open()
         assert call_id.startswith("rtc_")
         assert (len(here.calls), len(here.server.sessions)) == (1, 1)
-        here.calls.hang_up(call_id, ME)
+        await here.calls.hang_up(call_id, ME)
         assert len(here.server.sessions) == 0
         with pytest.raises(UnknownSession, match="or it has ended"):
-            here.calls.hang_up("rtc_unknown", ME)
+            await here.calls.hang_up("rtc_unknown", ME)
 
 
 async def test_calls_count_against_the_limit_of_sessions() -> None:
@@ -129,8 +129,8 @@ async def test_a_call_is_its_owners() -> None:
     async with scene() as here:
         call_id = await here.open()
         with pytest.raises(UnknownSession):
-            here.calls.observe(call_id, Caller(Owner("somebody else")))
-        here.calls.observe(call_id, ME).close("closed")
+            await here.calls.observe(call_id, Caller(Owner("somebody else")))
+        (await here.calls.observe(call_id, ME)).close("closed")
 
 
 async def test_the_end_of_the_server_is_the_end_of_every_call() -> None:
@@ -164,14 +164,14 @@ async def test_without_a_library_the_refusal_says_what_to_install(
         monkeypatch.setitem(sys.modules, f"duologue.gateway.webrtc.{name}_peer", None)
     async with small_server() as server:
         clock, wheel = SystemClock(), TimerWheel(asyncio.get_running_loop().call_at)
-        calls = Calls(server.sessions, WebRtcSettings(), clock, wheel, id_maker())
+        calls = Calls(server.host, WebRtcSettings(), clock, wheel, id_maker())
         await calls.start()
         with pytest.raises(DuologueError) as caught:
             await calls.open(OFFER, None, BoundSession(), ME)
         assert caught.value.code == "webrtc_unavailable"
         await calls.stop()
         named = WebRtcSettings(backend="aiortc")
-        calls = Calls(server.sessions, named, clock, wheel, id_maker())
+        calls = Calls(server.host, named, clock, wheel, id_maker())
         with pytest.raises(BackendMissing):
             await calls.start()
         await calls.stop()

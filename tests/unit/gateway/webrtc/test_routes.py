@@ -55,7 +55,7 @@ async def scene(gateway: GatewaySettings | None = None) -> AsyncIterator[Scene]:
     async with small_server(settings) as server, aiohttp.ClientSession() as http:
         wheel = TimerWheel(asyncio.get_running_loop().call_at)
         calls = Calls(
-            server.sessions,
+            server.host,
             WebRtcSettings(backend="aiortc"),
             SystemClock(),
             wheel,

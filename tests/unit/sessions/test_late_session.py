@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from duologue.gateway.settings import GatewaySettings
-from duologue.gateway.ws.late_session import MAX_WAITING_ERRORS
+from duologue.sessions.late_session import MAX_WAITING_ERRORS
 from duologue.sessions.settings import SessionSettings
 from tests.unit.gateway.raw_websocket import TEXT, UPGRADE, connected
 from tests.unit.gateway.small_server import small_server

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from duologue.gateway.ws.returning import ReturningSession
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY
+from duologue.sessions.returning import ReturningSession
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.plugin import FakePlugin

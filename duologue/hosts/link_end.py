@@ -1,0 +1,285 @@
+"""One end of a link: channels it opened, channels it serves, questions both ways.
+
+Messages in, messages into the outbox; the same for both ends. This module must not know sockets,
+clocks, nor what channels and questions are about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Protocol
+
+from duologue.core.errors import DuologueError
+from duologue.hosts.engine_messages import FromEngine, ToEngine
+from duologue.hosts.faults import exception_of, fault_of, host_lost
+from duologue.hosts.messages import (
+    Answer,
+    Applied,
+    Ask,
+    Attach,
+    Close,
+    Detach,
+    Ended,
+    Failed,
+    LetGo,
+    LinkMessage,
+    Misread,
+    OfLink,
+    Open,
+    Opened,
+    Output,
+    Played,
+    Refused,
+    Said,
+    Silenced,
+    Taken,
+)
+from duologue.hosts.outbox import Outbox
+from duologue.hosts.port import Arrival, Joined
+from duologue.hosts.questions import Question, Reply
+from duologue.hosts.remote_session import RemoteSession
+from duologue.hosts.served_channel import ServedChannel
+from duologue.hosts.settings import LinkSettings
+
+MAX_QUESTIONS = 256
+"""Of the other end, that are being answered; it has to wait before it asks more."""
+
+
+class LinkServer(Protocol):
+    """What stands behind an end: a session host, or a gateway with calls of its own."""
+
+    def receive(self, arrival: Arrival) -> Joined | Awaitable[Joined]:
+        """Receive a client of the other end.
+
+        Raises:
+            DuologueError: It may not come, or not now.
+        """
+        ...
+
+    async def answer(self, question: Question) -> Reply:
+        """Answer a question of the other end.
+
+        Raises:
+            DuologueError: There is no answer.
+        """
+        ...
+
+    def hear(self, message: OfLink | ToEngine | FromEngine) -> None:
+        """Take what concerns no channel and asks nothing."""
+        ...
+
+
+class LinkEnd:
+    """One end.
+
+    Args:
+        group: Where answers that take time are worked on.
+
+    Concurrency:
+        Belongs to the event loop.
+    """
+
+    def __init__(
+        self, server: LinkServer, outbox: Outbox, limits: LinkSettings, group: asyncio.TaskGroup
+    ) -> None:
+        self.outbox = outbox
+        self._server = server
+        self._limits = limits
+        self._group = group
+        self._opened: dict[int, RemoteSession] = {}
+        self._served: dict[int, ServedChannel] = {}
+        self._answering: set[int] = set()
+        self._asked: dict[int, asyncio.Future[Reply]] = {}
+        self._numbers = 0
+        self._lost = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is a channel, either way."""
+        return bool(self._opened or self._served)
+
+    # What this end wants
+
+    def begin(self, arrival: Arrival) -> RemoteSession:
+        """Open a channel; where it is refused, the port ends with the reason."""
+        return self._begin(arrival, None)
+
+    async def open(self, arrival: Arrival) -> RemoteSession:
+        """Open a channel.
+
+        Raises:
+            DuologueError: It was refused, or the link was lost.
+        """
+        answered: asyncio.Future[DuologueError | None] = asyncio.get_running_loop().create_future()
+        session = self._begin(arrival, answered)
+        try:
+            refusal = await answered
+        except asyncio.CancelledError:
+            session.close("client_gone")
+            raise
+        if refusal is not None:
+            raise refusal
+        return session
+
+    async def ask(self, question: Question) -> Reply:
+        """Ask the other end.
+
+        Raises:
+            DuologueError: There is no answer, or the link was lost.
+        """
+        if self._lost:
+            raise host_lost()
+        number = self._next()
+        self._asked[number] = asyncio.get_running_loop().create_future()
+        self.outbox.put(Ask(number, question))
+        try:
+            return await self._asked[number]
+        finally:
+            del self._asked[number]
+
+    # From the other end
+
+    def take(self, messages: Sequence[LinkMessage]) -> None:
+        """Take all that came with one read, then wake the connections that it is for.
+
+        So an interruption that came behind sound is there before the sound is written.
+
+        Raises:
+            msgspec.MsgspecError: Something cannot be read.
+        """
+        woken: dict[int, RemoteSession] = {}
+        for message in messages:
+            match message:
+                case (
+                    Output(channel=channel)
+                    | Applied(channel=channel)
+                    | Silenced(channel=channel)
+                    | Opened(channel=channel)
+                    | Refused(channel=channel)
+                    | Ended(channel=channel)
+                    | LetGo(channel=channel)
+                ):
+                    if (session := self._opened.get(channel)) is not None:
+                        woken[channel] = session
+                        session.receive(message)
+                case (
+                    Said(channel=channel)
+                    | Taken(channel=channel)
+                    | Played(channel=channel)
+                    | Attach(channel=channel)
+                    | Detach(channel=channel)
+                    | Close(channel=channel)
+                    | Misread(channel=channel)
+                ):
+                    if (served := self._served.get(channel)) is not None:
+                        served.receive(message)
+                case Open():
+                    self._receive(message)
+                case Ask():
+                    self._answer(message)
+                case Answer(number=number, reply=reply):
+                    if (asked := self._asked.get(number)) is not None and not asked.done():
+                        asked.set_result(reply)
+                case Failed(number=number, fault=fault):
+                    if (asked := self._asked.get(number)) is not None and not asked.done():
+                        asked.set_exception(exception_of(fault))
+                case _:
+                    self._server.hear(message)
+        for session in woken.values():
+            session.wake()
+
+    def go_on(self) -> None:
+        """The transport takes more again."""
+        self.outbox.writable = True
+        for served in list(self._served.values()):
+            served.go_on()
+
+    def lost(self) -> None:
+        """There is no link any more: everything on it ends."""
+        self._lost = True
+        for session in list(self._opened.values()):
+            session.lost()
+        for served in list(self._served.values()):
+            served.lost()
+        for asked in self._asked.values():
+            if not asked.done():
+                asked.set_exception(host_lost())
+
+    # Private
+
+    def _begin(
+        self, arrival: Arrival, answered: asyncio.Future[DuologueError | None] | None
+    ) -> RemoteSession:
+        if self._lost:
+            raise host_lost()
+
+        def on_opened(refusal: DuologueError | None) -> None:
+            if answered is not None and not answered.done():
+                answered.set_result(refusal)
+
+        number = self._next()
+        session = RemoteSession(
+            number,
+            self.outbox,
+            self._limits,
+            self._drop_opened,
+            None if answered is None else on_opened,
+        )
+        self._opened[number] = session
+        self.outbox.put(Open(number, arrival))
+        return session
+
+    def _receive(self, message: Open) -> None:
+        channel = message.channel
+        try:
+            port = self._server.receive(message.arrival)
+        except DuologueError as exc:
+            self.outbox.put(Refused(channel, fault_of(exc)))
+            return
+        if isinstance(port, Awaitable):
+            self._group.create_task(self._receive_later(channel, port), name="link-receive")
+        else:
+            self._serve(channel, port)
+
+    async def _receive_later(self, channel: int, coming: Awaitable[Joined]) -> None:
+        try:
+            port = await coming
+        except DuologueError as exc:
+            self.outbox.put(Refused(channel, fault_of(exc)))
+            return
+        if self._lost:
+            port.close("client_gone")
+        else:
+            self._serve(channel, port)
+
+    def _serve(self, channel: int, port: Joined) -> None:
+        self._served[channel] = ServedChannel(
+            channel, port, self.outbox, self._limits, self._drop_served
+        )
+        self.outbox.put(Opened(channel, port.id))
+
+    def _answer(self, message: Ask) -> None:
+        if len(self._answering) >= MAX_QUESTIONS:
+            self.outbox.put(Failed(message.number, fault_of(host_lost())))
+            return
+        self._answering.add(message.number)
+        self._group.create_task(self._work_on(message), name="link-answer")
+
+    async def _work_on(self, message: Ask) -> None:
+        try:
+            self.outbox.put(Answer(message.number, await self._server.answer(message.question)))
+        except DuologueError as exc:
+            self.outbox.put(Failed(message.number, fault_of(exc)))
+        finally:
+            self._answering.discard(message.number)
+
+    def _drop_opened(self, number: int) -> None:
+        self._opened.pop(number, None)
+
+    def _drop_served(self, number: int) -> None:
+        self._served.pop(number, None)
+
+    def _next(self) -> int:
+        self._numbers += 1
+        return self._numbers

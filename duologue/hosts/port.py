@@ -1,0 +1,145 @@
+"""All that a gateway sees of a session host, which may be in another process or machine.
+
+Each way of arriving is a message, so that it can travel. This module must not know how it does,
+nor what a session is.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from duologue.protocol.session_config import AnySession, SessionKind
+from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.look import SessionLook
+from duologue.sessions.owners import ANYBODY, Owner
+from duologue.sessions.port import SessionPort
+from duologue.sessions.via import SOCKET, Via
+
+
+class _Arrival(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    pass
+
+
+class Opening(_Arrival, frozen=True, kw_only=True):
+    """A client wants a session; the fields are as in ``SessionManager.open``."""
+
+    model: str | None = None
+    kind: SessionKind = "realtime"
+    patch: SessionPatch = SessionPatch()
+    owner: Owner = ANYBODY
+    edge_plays: bool = False
+    via: Via = SOCKET
+    resumable: bool = False
+
+
+class LateOpening(_Arrival, frozen=True, kw_only=True):
+    """A client will describe its session in its first message, or go on with one that there is.
+
+    Args:
+        opening: What is known of it already.
+        timeout_s: How long the client has.
+        resumes: The client has said that it comes back, and so needs no place of its own.
+    """
+
+    opening: Opening
+    timeout_s: float
+    resumes: bool = False
+
+
+class Return(_Arrival, frozen=True, kw_only=True):
+    """A client comes back to its session by the address that it connects to."""
+
+    session_id: str
+    resume_token: str
+    owner: Owner = ANYBODY
+
+
+class LookingOn(_Arrival, frozen=True, kw_only=True):
+    """Somebody wants to look on at a WebRTC call of his, and say something."""
+
+    call_id: str
+    owner: Owner = ANYBODY
+
+
+Arrival: TypeAlias = Opening | LateOpening | Return | LookingOn
+
+
+class Joined(SessionPort, Protocol):
+    """What a connection is joined to: a session of its own, or somebody's call to look on at."""
+
+    def close(self, reason: str) -> None:
+        """Nobody will attach, or nobody is to be attached any more."""
+        ...
+
+
+class HostPort(Protocol):
+    """One session host.
+
+    Concurrency:
+        Belongs to the event loop.
+    """
+
+    @property
+    def accepting(self) -> bool:
+        """Whether it is not going down."""
+        ...
+
+    def __len__(self) -> int:
+        """How many sessions are open."""
+        ...
+
+    def check_room(self) -> None:
+        """Refuse what ``open`` would refuse, as far as can be told without asking.
+
+        Raises:
+            CapacityError: There is no room, or the host is going down or cannot be reached.
+        """
+        ...
+
+    async def open(self, arrival: Arrival) -> Joined:
+        """Receive a client, before its connection is accepted: a refusal can still say why.
+
+        Raises:
+            ClientError: It may not have what it asks for.
+            CapacityError: There is no room.
+        """
+        ...
+
+    def begin(self, opening: Opening) -> Joined:
+        """Open a session for a connection that there is already.
+
+        Raises:
+            ClientError: As ``open``; or the port ends with the reason as soon as it is known.
+            CapacityError: Likewise.
+        """
+        ...
+
+    async def preview(self, model: str | None, patch: SessionPatch) -> AnySession:
+        """Return what a session opened with ``patch`` would be like, without opening it.
+
+        Raises:
+            ClientError: The patch is not allowed.
+        """
+        ...
+
+    async def look(self) -> list[SessionLook]:
+        """Return what all open sessions look like."""
+        ...
+
+    async def hang_up(self, call_id: str, owner: Owner) -> None:
+        """End a WebRTC call that another gateway of this host holds.
+
+        Raises:
+            UnknownSession: It has ended, is somebody else's or never was.
+        """
+        ...
+
+    def call_began(self, call_id: str, owner: Owner) -> None:
+        """This gateway holds a WebRTC call, at which others may want to look on."""
+        ...
+
+    def call_ended(self, call_id: str) -> None:
+        """And holds it no more."""
+        ...
