@@ -18,10 +18,18 @@ from duologue.clients.errors import (
     SendBufferFull,
     ServerSilent,
     ServerUnreachable,
+    SessionGone,
 )
 from duologue.clients.event_stream import EventStream
 from duologue.clients.machine import CallMachine
 from duologue.clients.playback import Playback, Taken
+from duologue.clients.reconnect.events import (
+    AudioDropped,
+    CallLost,
+    Reconnected,
+    Reconnecting,
+)
+from duologue.clients.reconnect.policy import ReconnectPolicy
 from duologue.clients.responses import Response, ResponseStream
 from duologue.clients.timing import CallTiming, TurnTiming
 from duologue.clients.tools.function import Tool, ToolContext
@@ -29,8 +37,10 @@ from duologue.clients.transcript import Line, LineState, Side, Transcript
 
 __all__ = [
     "AudioDeviceError",
+    "AudioDropped",
     "CallEnded",
     "CallError",
+    "CallLost",
     "CallMachine",
     "CallTiming",
     "ClipDevice",
@@ -45,11 +55,15 @@ __all__ = [
     "LineState",
     "NotRealtimeServer",
     "Playback",
+    "ReconnectPolicy",
+    "Reconnected",
+    "Reconnecting",
     "Response",
     "ResponseStream",
     "SendBufferFull",
     "ServerSilent",
     "ServerUnreachable",
+    "SessionGone",
     "Side",
     "Taken",
     "Tool",

@@ -15,10 +15,11 @@ from msgspec import UNSET, UnsetType
 from duologue.clients.asking import answer_to, uninterrupted
 from duologue.clients.connection import Connection, one_of
 from duologue.clients.devices import Device
-from duologue.clients.errors import CallEnded, CallError, CommandRefused
+from duologue.clients.errors import CallError, CommandRefused
 from duologue.clients.event_stream import EventStream
 from duologue.clients.playback import Playback
-from duologue.clients.recordings import say_at_once, say_in_real_time
+from duologue.clients.reconnect.policy import RECONNECT, ReconnectPolicy
+from duologue.clients.recordings import say_at_once, say_until_answered
 from duologue.clients.responses import Response, ResponseStream
 from duologue.clients.session_patches import SessionChanges, check_plain, session_patch
 from duologue.clients.timing import CallTiming
@@ -108,6 +109,7 @@ class DuplexClient:
         device: Device | None = None,
         clock: Clock | None = None,
         timeout_s: float = TIMEOUT_S,
+        reconnect: ReconnectPolicy | None = RECONNECT,
         **changes: Unpack[SessionChanges],
     ) -> DuplexClient:
         """Return a call; entering it connects.
@@ -121,6 +123,8 @@ class DuplexClient:
             dialect: ``duplex`` for events that are acknowledged both ways, playback that the server
                 is told of as it is heard, and decisions about overlaps.
             encodings: In the order of preference; JSON where the server offers no other.
+            reconnect: What is done about a lost connection, in the duplex dialect; ``None``: the
+                call ends with it, as it does in the plain one.
 
         Raises:
             ConfigError: The URL is none, a tool cannot be one, or a setting is of another dialect.
@@ -135,10 +139,11 @@ class DuplexClient:
             dialect=dialect,
             encodings=encodings,
             timeout_s=timeout_s,
+            clock=clock or SystemClock(),
+            reconnect=reconnect,
         )
         if duplex:
-            # The dialect's own default is 16 kHz; what a device gives needs no conversion then.
-            changes.setdefault("input_format", PcmFormat())
+    changes.setdefault("input_format", PcmFormat())
         call = cls(
             open_transport,
             device=device,
@@ -224,6 +229,11 @@ class DuplexClient:
     def active_response_id(self) -> str | None:
         """The answer that is being made; one that is only being heard is none."""
         return self._machine.active_response_id
+
+    @property
+    def reconnecting(self) -> bool:
+        """The connection is lost, and another one is on its way; the call goes on."""
+        return self._connection.reconnecting
 
     @property
     def ended(self) -> CallError | None:
@@ -342,13 +352,9 @@ class DuplexClient:
                 await self.commit_audio()
                 await self.create_response()
                 return await uninterrupted(answers, self._connection.tools.answers)
-            speaking = self._connection.start(
-                "client-recording", say_in_real_time(self, pcm, self._clock)
-            )
-            try:
-                return await uninterrupted(answers, self._connection.tools.answers)
-            finally:
-                speaking.cancel()
+            answer = uninterrupted(answers, self._connection.tools.answers)
+            start = self._connection.start
+            return await say_until_answered(self, pcm, self._clock, start, answer)
 
     async def create_response(self, params: ResponseParams | UnsetType = UNSET) -> str:
         """Ask for an answer; returns its id.
@@ -364,8 +370,7 @@ class DuplexClient:
         Raises:
             CommandRefused: There is too little audio.
         """
-        committed = await self._connection.ask((CommitAudio(),), one_of(AudioCommitted))
-        return committed.item_id
+        return (await self._connection.ask((CommitAudio(),), one_of(AudioCommitted))).item_id
 
     def clear_audio(self) -> None:
         """Forget what was said since the last turn."""
@@ -405,11 +410,7 @@ class DuplexClient:
             TimeoutError: None came.
             CallError: The call ended first.
         """
-        async with asyncio.timeout(timeout_s):
-            async for event in self._connection.streams.from_now():
-                if isinstance(event, kind):
-                    return event
-        raise CallEnded(f"the call ended before there was a {kind.__name__}")
+        return await self._connection.streams.next_of(kind, timeout_s)
 
     async def wait_until(self, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
         """Wait for something about this call to become true.
@@ -445,5 +446,4 @@ class DuplexClient:
         return patch
 
     async def _begin_response(self, commands: Sequence[Command]) -> str:
-        created = await self._connection.ask(commands, one_of(ResponseCreated))
-        return created.response.id
+        return (await self._connection.ask(commands, one_of(ResponseCreated))).response.id

@@ -28,25 +28,24 @@ from duologue.clients.event_stream import EventStreams
 from duologue.clients.machine import CallMachine, EventOrUnknown
 from duologue.clients.outbox import Outbox
 from duologue.clients.playback import RATE_HZ, ClockSpeaker, Playback, Taken
+from duologue.clients.reconnect.events import Reconnected, Reconnecting
+from duologue.clients.reconnect.transport import ReconnectingTransport
 from duologue.clients.replies import Pick, Replies
 from duologue.clients.responses import Responses
 from duologue.clients.tools.desk import ToolDesk
 from duologue.clients.transports.base import OpenTransport, Received, Transport
+from duologue.clients.waits import Waits
 from duologue.codecs.encoder import OutputEncoder, output_encoder
+from duologue.codecs.wire_length import wire_seconds
 from duologue.core.clock import Clock
 from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.core.tasks import guard
 from duologue.protocol.append_audio import AppendPlacedAudio
-from duologue.protocol.audio_formats import (
-    AudioFormat,
-    PcmFormat,
-    format_rate_hz,
-    format_sample_bytes,
-)
+from duologue.protocol.audio_formats import AudioFormat, PcmFormat
 from duologue.protocol.commands import AppendAudio, Command, UpdateSession
 from duologue.protocol.duplex.commands import CloseSession
-from duologue.protocol.duplex.events import SessionClosed
+from duologue.protocol.duplex.events import SessionClosed, SessionResumed
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.events import SessionCreated, SessionUpdated
 from duologue.protocol.session_config import AnySession
@@ -99,7 +98,7 @@ class Connection:
         self._device = device
         self._speaker = None if device else ClockSpeaker(self.machine.playback)
         self._now = clock.now
-        self._timeout_s = timeout_s
+        self._waits = Waits(timeout_s)
         self._input_format: AudioFormat = _NATIVE
         self._encoder: OutputEncoder = output_encoder(RATE_HZ, _NATIVE)
         self._commands = 0
@@ -110,6 +109,9 @@ class Connection:
         self._log = get_logger("client")
         self._speaks_first = speaks_first
         self._duties: DuplexDuties | None = None
+        self.reconnecting = False
+        """There is no connection, and another one is on its way."""
+
         self._responses: Responses | None = None
         self.tools = ToolDesk(self.perform, self.start, new_id)
 
@@ -155,7 +157,7 @@ class Connection:
 
     async def hang_up(self) -> None:
         """End the call."""
-        if self._duties is not None and self.ended is None:
+        if self._duties is not None and self.ended is None and not self.reconnecting:
             await self._say_goodbye()
         self._end(CallEnded("the call is over"))
         if self._transport is not None:
@@ -179,7 +181,8 @@ class Connection:
         if self._duties is not None:
             self._duties.spoke(self._now())
         if isinstance(command, AppendAudio):
-            self.machine.sent_audio(self._duration_s(command.audio), self._now())
+            duration_s = wire_seconds(command.audio, self._input_format)
+            self.machine.sent_audio(duration_s, self._now())
         return command.event_id
 
     async def ask(self, commands: Sequence[Command], pick: Pick[T]) -> T:
@@ -198,10 +201,10 @@ class Connection:
     ) -> T:
         """Wait for a reply, within the time-out."""
         try:
-            async with asyncio.timeout(self._timeout_s):
-                return await reply
+            return await self._waits.run(reply)
         except TimeoutError as exc:
-            raise error(f"the server has not answered {what} for {self._timeout_s:g} s") from exc
+            waited_s = self._waits.timeout_s
+            raise error(f"the server has not answered {what} for {waited_s:g} s") from exc
 
     # DevicePort
 
@@ -305,14 +308,20 @@ class Connection:
     def _apply(self, received: Received) -> None:
         event = received.event
         if self._duties is not None:
+            if isinstance(event, SessionCreated | SessionResumed):
+                self._duties.begin_again(anew=isinstance(event, SessionCreated))
             if not self._duties.accepts(received.seq):
                 return
             self._duties.on_event(event, received.seq)
         self.listen()
         self.perform(self.machine.on_event(event, received.seq, self._now()))
-        if isinstance(event, SessionCreated | SessionUpdated):
+        if isinstance(event, SessionCreated | SessionUpdated | SessionResumed):
             self._follow_format(event.session)
-        if isinstance(event, SessionCreated) and isinstance(event.session, DuplexSessionResource):
+        elif isinstance(event, Reconnecting):
+            self._wait_for_a_line()
+        elif isinstance(event, Reconnected):
+            self._go_on()
+        if self._duties is None and _is_duplex(event):
             self._take_up_duties(received)
         self.streams.put(event)
         if self._responses is not None:
@@ -326,10 +335,6 @@ class Connection:
         if wanted != self._input_format:
             self._input_format = wanted
             self._encoder = output_encoder(RATE_HZ, wanted)
-
-    def _duration_s(self, wire: bytes) -> float:
-        samples = len(wire) / format_sample_bytes(self._input_format)
-        return samples / format_rate_hz(self._input_format)
 
     # The duplex dialect
 
@@ -354,6 +359,20 @@ class Connection:
         with suppress(CallError, LimitExceeded, TimeoutError):
             async with asyncio.timeout(GOODBYE_S):
                 await self.ask((CloseSession(),), one_of(SessionClosed))
+
+    # A lost connection
+
+    def _wait_for_a_line(self) -> None:
+        self.reconnecting = True
+        self._waits.pause()
+        transport = self._transport
+        if isinstance(transport, ReconnectingTransport):
+            self.outbox.shed_oldest(transport.kept_bytes, transport.dropped)
+
+    def _go_on(self) -> None:
+        self.reconnecting = False
+        self._waits.go_on()
+        self.outbox.shed_nothing()
 
     # Life
 
@@ -389,6 +408,10 @@ class Connection:
         if self._responses is not None:
             self._responses.end(_as_end(error))
         self._news.set()
+
+
+def _is_duplex(event: EventOrUnknown) -> bool:
+    return isinstance(event, SessionCreated) and isinstance(event.session, DuplexSessionResource)
 
 
 def _as_end(error: CallError) -> CallError | None:

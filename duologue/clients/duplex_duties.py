@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from duologue.clients.machine import EventOrUnknown
 from duologue.clients.playback import Playback
+from duologue.codecs.wire_length import wire_samples
 from duologue.core.audio import samples_to_ms
-from duologue.protocol.audio_formats import (
-    AudioFormat,
-    OpusFormat,
-    format_sample_bytes,
-)
+from duologue.protocol.audio_formats import AudioFormat
 from duologue.protocol.commands import Command
 from duologue.protocol.duplex.commands import AcknowledgeEvents, AcknowledgePlayback, Heartbeat
 from duologue.protocol.events import ErrorEvent
@@ -60,6 +57,17 @@ class DuplexDuties:
             if item_id is not None:
                 self._not_there.add(item_id)
 
+    def begin_again(self, *, anew: bool) -> None:
+        """Another connection: what was said on the one before may not have arrived.
+
+        Args:
+            anew: It leads to another session, whose events are numbered from the start.
+        """
+        self._acknowledged = 0
+        self._played_ms.clear()
+        if anew:
+            self._received = 0
+
     def spoke(self, now: float) -> None:
         """Note that something is sent."""
         self._spoke_at = now
@@ -67,16 +75,15 @@ class DuplexDuties:
     def place(self, wire: bytes, wire_format: AudioFormat) -> int | None:
         """Return where audio belongs that is sent next, in samples since the beginning.
 
-        ``None`` where that cannot be said: for Opus, whose packets are not counted here, and after
-        a change of format, since a place is counted at one rate.
+        ``None`` after a change of format: a place is counted at one rate.
         """
         if self._format is None:
             self._format = wire_format
-        if wire_format != self._format or isinstance(wire_format, OpusFormat):
+        if wire_format != self._format:
             self._position = None
         start = self._position
         if start is not None:
-            self._position = start + len(wire) // format_sample_bytes(wire_format)
+            self._position = start + wire_samples(wire, wire_format)
         return start
 
     def due(self, unsounded_samples: int, now: float) -> list[Command]:

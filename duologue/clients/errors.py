@@ -8,6 +8,7 @@ DuologueError
     ServerUnreachable     nobody answers at the address        is it running?
     NotRealtimeServer     somebody else answers there          another address
     ConnectionLost        the connection broke                 call again
+    SessionGone           it broke, and the session is over    call again, with ``transcript``
     ServerSilent          a command was not answered           it may come late, or never
     CallEnded             the call is over                     ``close_code`` and reason say why
     CommandRefused        the server refused a command         ``body`` names the field
@@ -50,6 +51,23 @@ class ConnectionLost(CallError):
     """The connection broke without a goodbye. Everything that waits for the server raises it."""
 
     default_code = "connection_lost"
+
+
+class SessionGone(CallError):
+    """The connection broke, and the server has no session any more to go on with.
+
+    What was said until then stands in the call's ``transcript``. A new call knows nothing of it,
+    unless the program puts it there.
+
+    Args:
+        refused_with: The server's own code for it.
+    """
+
+    default_code = "session_gone"
+
+    def __init__(self, message: str, *, refused_with: str) -> None:
+        super().__init__(message, details={"refused_with": refused_with})
+        self.refused_with = refused_with
 
 
 class ServerSilent(CallError):

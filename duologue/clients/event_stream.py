@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
+from typing import TypeVar
 
-from duologue.clients.errors import CallError, EventsMissed
+from duologue.clients.errors import CallEnded, CallError, EventsMissed
 from duologue.clients.machine import EventOrUnknown
+
+E = TypeVar("E")
 
 CAPACITY = 4096
 """Events that a reader may be behind: minutes of a busy call."""
@@ -96,6 +99,19 @@ class EventStreams:
             stream.end(*self._ended)
         self._streams.add(stream)
         return stream
+
+    async def next_of(self, kind: type[E], timeout_s: float) -> E:
+        """Return the next event of a kind.
+
+        Raises:
+            TimeoutError: None came.
+            CallError: The call ended first.
+        """
+        async with asyncio.timeout(timeout_s):
+            async for event in self.from_now():
+                if isinstance(event, kind):
+                    return event
+        raise CallEnded(f"the call ended before there was a {kind.__name__}")
 
     def put(self, event: EventOrUnknown) -> None:
         """Hand an event to all readers."""

@@ -13,6 +13,7 @@ from contextlib import suppress
 from duologue.clients.answers import Answer, Answers
 from duologue.clients.effects import ClientEffect, Send, SilenceSpeaker
 from duologue.clients.playback import Cut, Playback, Taken
+from duologue.clients.reconnect.events import LineEvent
 from duologue.clients.timing import CallTiming, InputClock
 from duologue.clients.track import FromTrack, TrackAudio, TrackDone
 from duologue.clients.transcript import LineState, Side, Transcript
@@ -53,7 +54,7 @@ from duologue.protocol.response_events import (
 from duologue.protocol.response_resource import ResponseResource
 from duologue.protocol.session_config import AnySession
 
-EventOrUnknown = Event | UnknownEvent | FromTrack
+EventOrUnknown = Event | UnknownEvent | FromTrack | LineEvent
 
 _SILENT_ENDS = {"failed": LineState.FAILED, "completed": LineState.DONE}
 """How the line of an answer ends that no speech came of; otherwise it was cut."""

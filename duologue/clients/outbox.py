@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 from duologue.clients.errors import SendBufferFull
 from duologue.protocol.commands import AppendAudio, Command
@@ -31,6 +32,7 @@ class Outbox:
         self._waiting: deque[Command] = deque()
         self._audio_bytes = 0
         self._commands = 0
+        self._shed: tuple[int, Callable[[AppendAudio], None]] | None = None
         self._news = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
@@ -47,6 +49,8 @@ class Outbox:
             SendBufferFull: There is no room; nothing was kept.
         """
         if isinstance(command, AppendAudio):
+            if self._shed is not None:
+                self._make_room(len(command.audio), *self._shed)
             size = self._audio_bytes + len(command.audio)
             if size > self._audio_capacity:
                 raise SendBufferFull(
@@ -81,6 +85,34 @@ class Outbox:
     async def drained(self) -> None:
         """Wait until the transport has taken everything."""
         await self._empty.wait()
+
+    def shed_oldest(self, kept_bytes: int, tell: Callable[[AppendAudio], None]) -> None:
+        """Let the oldest audio go from now on where there is no room, instead of the latest.
+
+        Args:
+            kept_bytes: Audio that may wait.
+            tell: Is told of what goes.
+        """
+        self._shed = min(kept_bytes, self._audio_capacity), tell
+
+    def shed_nothing(self) -> None:
+        """Refuse what has no room."""
+        self._shed = None
+
+    def _make_room(self, size: int, kept_bytes: int, tell: Callable[[AppendAudio], None]) -> None:
+        excess = self._audio_bytes + size - kept_bytes
+        if excess <= 0:
+            return
+        kept: deque[Command] = deque()
+        while excess > 0 and self._waiting:
+            oldest = self._waiting.popleft()
+            if isinstance(oldest, AppendAudio):
+                self._audio_bytes -= len(oldest.audio)
+                excess -= len(oldest.audio)
+                tell(oldest)
+            else:
+                kept.append(oldest)
+        self._waiting.extendleft(reversed(kept))
 
     def close(self) -> None:
         """Drop what waits: nobody will take it."""

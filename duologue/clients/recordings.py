@@ -6,12 +6,16 @@ This module must not know what is answered.
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol, TypeVar
 
 from duologue.clients.clip_device import FrameSchedule
 from duologue.clients.playback import RATE_HZ
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.clock import Clock
+
+T = TypeVar("T")
+StartTask = Callable[[str, Coroutine[Any, Any, None]], asyncio.Task[None]]
 
 FRAME_MS = 100
 AT_ONCE_BYTES = RATE_HZ * SAMPLE_BYTES * 5
@@ -28,6 +32,21 @@ class Speaker(Protocol):
     async def drain(self) -> None:
         """Wait until everything that was said is on its way."""
         ...
+
+
+async def say_until_answered(
+    call: Speaker, pcm: bytes, clock: Clock, start: StartTask, answer: Awaitable[T]
+) -> T:
+    """Say a recording as a person would, and return what answers it.
+
+    Args:
+        start: Starts a task that ends with the call.
+    """
+    speaking = start("client-recording", say_in_real_time(call, pcm, clock))
+    try:
+        return await answer
+    finally:
+        speaking.cancel()
 
 
 async def say_in_real_time(call: Speaker, pcm: bytes, clock: Clock) -> None:

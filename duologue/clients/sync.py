@@ -20,6 +20,7 @@ from duologue.clients.devices import Device
 from duologue.clients.errors import CallEnded
 from duologue.clients.event_stream import EventStream
 from duologue.clients.machine import EventOrUnknown
+from duologue.clients.reconnect.policy import RECONNECT, ReconnectPolicy
 from duologue.clients.responses import Response, ResponseStream
 from duologue.clients.session_patches import SessionChanges
 from duologue.clients.transcript import Line
@@ -71,6 +72,7 @@ class SyncClient:
         encodings: Sequence[Encoding] = ("msgpack", "json"),
         device: Device | None = None,
         timeout_s: float = TIMEOUT_S,
+        reconnect: ReconnectPolicy | None = RECONNECT,
         **changes: Unpack[SessionChanges],
     ) -> SyncClient:
         """Return a call; entering it connects. As ``DuplexClient.connect``."""
@@ -85,6 +87,7 @@ class SyncClient:
                 encodings=encodings,
                 device=device,
                 timeout_s=timeout_s,
+                reconnect=reconnect,
                 **changes,
             )
 
@@ -124,6 +127,11 @@ class SyncClient:
             return list(call.transcript)
 
         return self._run(lines)
+
+    @property
+    def reconnecting(self) -> bool:
+        """The connection is lost, and another one is on its way; the call goes on."""
+        return self._call.reconnecting
 
     def responses(self) -> Iterator[Response]:
         """Iterate over the answers, each when it is whole; ends with the call.

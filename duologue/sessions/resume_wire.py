@@ -33,7 +33,11 @@ def created(resource: AnySession, resume_token: str | None, generation: int) -> 
 
 
 def resumed(
-    resource: AnySession, resume_token: str, generation: int, next_sample: int
+    resource: AnySession,
+    resume_token: str,
+    generation: int,
+    next_sample: int,
+    last_event_id: str | None,
 ) -> SessionResumed:
     """Return the greeting of a connection that goes on with a session."""
     assert isinstance(resource, DuplexSessionResource)
@@ -43,6 +47,7 @@ def resumed(
         attachment_generation=generation,
         resume_token=resume_token,
         next_sample=next_sample,
+        last_event_id=last_event_id,
     )
 
 

@@ -58,6 +58,7 @@ class Resumption:
         "delivered",
         "due",
         "journal",
+        "last_event_id",
         "lease",
     )
 
@@ -76,6 +77,9 @@ class Resumption:
 
         self.delivered = 0
         """The number of the latest event."""
+
+        self.last_event_id: str | None = None
+        """The client's own name for the latest message that it gave one."""
 
         self.journal: Journal | None = None
         if acknowledges:
@@ -170,7 +174,9 @@ class Resumption:
             self._greeting.append(created(machine.resource(), token, generation))
             return None
         next_sample = machine.side.next_sample()
-        self._greeting.append(resumed(machine.resource(), token, generation, next_sample))
+        self._greeting.append(
+            resumed(machine.resource(), token, generation, next_sample, self.last_event_id)
+        )
         machine.reattach(now, self._rewind(self.journal, received, now))
         return replaced(machine.id, generation)
 

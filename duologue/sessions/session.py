@@ -61,6 +61,7 @@ class Session:
         "_has_output",
         "_inbox",
         "_journal",
+        "_last_event_id",
         "_now",
         "_observer",
         "_on_closed",
@@ -116,6 +117,7 @@ class Session:
         self._journal = None if resumption is None else resumption.journal
         self._has_output = machine.has_output if resumption is None else resumption.has_output
         self._seq = 0
+        self._last_event_id: str | None = None
 
     @property
     def attached(self) -> bool:
@@ -183,6 +185,7 @@ class Session:
         assert resumption is not None, "there is no claim on a session that cannot be resumed"
         was_detached = resumption.lease.state is LeaseState.DETACHED
         resumption.delivered = self._seq
+        resumption.last_event_id = self._last_event_id
         last_words = resumption.take(claim, received, self._now())
         if was_detached:
             self._observer.detached(-1)
@@ -199,6 +202,8 @@ class Session:
         Raises:
             MailboxFull: It was refused, and nothing changed.
         """
+        if command.event_id is not None:
+            self._last_event_id = command.event_id
         if self._busy or self._inbox.waiting or is_long(command):
             self._wait_behind(command)
         else:
@@ -209,6 +214,8 @@ class Session:
 
         Where too much waits for its turn already, it is answered at once.
         """
+        if error.event_id is not None:
+            self._last_event_id = error.event_id
         if self._busy or self._inbox.waiting:
             try:
                 self._wait_behind(Rejected(error))

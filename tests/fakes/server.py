@@ -180,6 +180,9 @@ class FakeTransport:
     async def close(self) -> None:
         self.closed = True
 
+    def abort(self) -> None:
+        self.closed = True
+
     def when(self, kind: type) -> asyncio.Event:
         """Return what is set once a command of a kind was sent."""
         event = asyncio.Event()

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from duologue.clients.reconnect.events import LineEvent
 from duologue.clients.track import FromTrack
 from duologue.protocol.commands import Command
 from duologue.protocol.events import Event
@@ -20,10 +21,11 @@ from duologue.protocol.json_codec import UnknownEvent
 class Received:
     """An event, with its number in the session; ``None`` where the server gives none.
 
-    From a transport on which the server plays, also the speech on its track.
+    From a transport on which the server plays, also the speech on its track; from one that outlives
+    its connections, also what became of them.
     """
 
-    event: Event | UnknownEvent | FromTrack
+    event: Event | UnknownEvent | FromTrack | LineEvent
     seq: int | None
 
 
@@ -58,6 +60,10 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Hang up. Never raises, and returns within a bound."""
+        ...
+
+    def abort(self) -> None:
+        """Let go of the connection at once, without a goodbye. Never raises."""
         ...
 
 

@@ -64,8 +64,15 @@ class InProcessTransport:
         delivery = self._pulled.popleft()
         return Received(delivery.event, delivery.seq)
 
+    def abort(self) -> None:
+        """Hang up; there is nothing to wait for."""
+        self._hang_up()
+
     async def close(self) -> None:
         """Hang up; the session ends."""
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         if self._ended is None:
             self._ended = CallEnded("the call is over")
             self._news.set()

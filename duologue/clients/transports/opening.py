@@ -5,13 +5,18 @@ This module must not know what is said in a call.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from duologue.clients.address import realtime_url
+from duologue.clients.reconnect.doors import FirstMessage
+from duologue.clients.reconnect.policy import ReconnectPolicy
+from duologue.clients.reconnect.transport import ReconnectingTransport
 from duologue.clients.transports.base import OpenTransport, Transport
 from duologue.clients.transports.websocket import WebSocketTransport
+from duologue.core.clock import Clock
 from duologue.core.errors import ConfigError
 from duologue.protocol.client_dialects import ClientFamily
 from duologue.protocol.dialects import Encoding
@@ -28,8 +33,13 @@ def opener(
     dialect: ClientFamily,
     encodings: Sequence[Encoding],
     timeout_s: float,
+    clock: Clock,
+    reconnect: ReconnectPolicy | None = None,
 ) -> OpenTransport:
     """Return what opens a connection.
+
+    Args:
+        reconnect: What is done about a lost connection; ``None``: the call ends with it.
 
     Raises:
         ConfigError: The address is none, or the transport cannot do what is asked.
@@ -38,12 +48,25 @@ def opener(
         return _webrtc(address, api_key, model, dialect, timeout_s)
     url = realtime_url(address, model, duplex=dialect == "duplex")
 
-    async def open_websocket() -> Transport:
+    async def open_websocket(query: str = "") -> Transport:
         return await WebSocketTransport.open(
-            url, api_key=api_key, open_timeout_s=timeout_s, family=dialect, encodings=encodings
+            url + query,
+            api_key=api_key,
+            open_timeout_s=timeout_s,
+            family=dialect,
+            encodings=encodings,
         )
 
-    return open_websocket
+    if dialect != "duplex" or reconnect is None:
+        return open_websocket
+    # Somebody who comes back is let in where the server is full.
+    door = FirstMessage(lambda: open_websocket("&resume=1"))
+
+    async def open_and_return() -> Transport:
+        first = await open_websocket()
+        return ReconnectingTransport(first, door, reconnect, clock, random.Random())
+
+    return open_and_return
 
 
 def calls_url(address: str, model: str | None = None) -> str:

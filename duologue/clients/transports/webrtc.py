@@ -190,6 +190,13 @@ class WebRtcTransport:
             task.cancel()
         await self._group.__aexit__(None, None, None)
 
+    def abort(self) -> None:
+        """Stop speaking and listening; the connection is taken down meanwhile."""
+        self._end(CallEnded("the call is over"))
+        self._microphone.stop()
+        if not self._closed:
+            self._start("client-abort", self._connection.close())
+
     async def _connect(self, url: str, api_key: str | None) -> None:
         connection = self._connection
         await connection.setLocalDescription(await connection.createOffer())

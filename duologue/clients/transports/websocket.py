@@ -139,6 +139,10 @@ class WebSocketTransport:
         """Say goodbye; the peer has ``CLOSE_TIMEOUT_S`` to answer."""
         await self._connection.close()
 
+    def abort(self) -> None:
+        """Drop the connection."""
+        self._connection.transport.abort()
+
 
 def connect_error(exc: Exception, url: str, open_timeout_s: float) -> DuologueError:
     """Return what a failed attempt to connect means."""

@@ -210,6 +210,10 @@ class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
     """Audio from this sample on must be sent again, see ``input_audio_buffer.accepted``. What the
     server has already is left out, to the sample."""
 
+    last_event_id: str | None = None
+    """The ``event_id`` of the latest message that had one, of all that the session got after it was
+    opened: what was sent later, on whichever connection, never came."""
+
 
 class SessionReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="session.replaced"):
     """Another connection has taken the session over. The last event of this one."""

@@ -79,7 +79,23 @@ def test_audio_has_a_place_in_samples_while_it_keeps_its_format() -> None:
     assert duties.place(bytes(480), PcmuFormat()) is None
     assert duties.place(bytes(480), PcmFormat()) is None
     other, _ = scene()
-    assert other.place(bytes(100), OpusFormat()) is None
+    packet = bytes([0, 3, 0b11111000, 1, 2])  # 20 ms
+    assert [other.place(packet, OpusFormat(rate=24000)) for _ in range(2)] == [0, 480]
+
+
+def test_after_a_lost_connection_all_is_said_again() -> None:
+    duties, playback = scene()
+    duties.on_event(AudioCleared(), 7)
+    playback.put("item_a", 0, bytes(2 * 100 * MS))
+    playback.take(50 * MS)
+    said = [type(command) for command in duties.due(0, 0.1)]
+    assert said == [AcknowledgeEvents, AcknowledgePlayback]
+    assert duties.due(0, 0.2) == []
+    duties.begin_again(anew=False)
+    assert [type(command) for command in duties.due(0, 0.3)] == said
+    assert not duties.accepts(7)
+    duties.begin_again(anew=True)
+    assert duties.accepts(1)
 
 
 class Duties(RuleBasedStateMachine):

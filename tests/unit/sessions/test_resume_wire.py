@@ -19,9 +19,10 @@ def test_a_greeting_has_a_token_only_where_there_is_one() -> None:
 
 def test_what_a_connection_is_told_that_goes_on() -> None:
     resource = FakeCall(FakePlugin(), patch=DuplexPatch(instructions="Hi.")).machine.resource()
-    told = resumed(resource, "token", 2, 4800)
+    told = resumed(resource, "token", 2, 4800, "event_of_mine")
     assert told.session.instructions == "Hi."
     assert (told.session_id, told.next_sample) == (resource.id, 4800)
+    assert told.last_event_id == "event_of_mine"
     assert replaced("s", 2) == SessionReplaced(session_id="s", attachment_generation=2)
 
 

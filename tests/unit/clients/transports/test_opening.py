@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from duologue.clients.transports.opening import TransportName, calls_url, opener
+from duologue.core.clock import SystemClock
 from duologue.core.errors import ConfigError
 from duologue.protocol.client_dialects import ClientFamily
 
@@ -18,6 +19,7 @@ def wanted(transport: TransportName, dialect: ClientFamily = "realtime") -> obje
         dialect=dialect,
         encodings=("json",),
         timeout_s=1.0,
+        clock=SystemClock(),
     )
 
 

@@ -1,0 +1,1 @@
+"""How a call outlives its connection, seen from the client."""
