@@ -143,7 +143,8 @@ class DuplexClient:
             reconnect=reconnect,
         )
         if duplex:
-    changes.setdefault("input_format", PcmFormat())
+            # The dialect's own default is 16 kHz; what a device gives needs no conversion then.
+            changes.setdefault("input_format", PcmFormat())
         call = cls(
             open_transport,
             device=device,

@@ -21,6 +21,7 @@ PACKAGES = [path for path in MODULES if path.name == "__init__.py"]
 WITHOUT_TEST_OF_THEIR_OWN = {
     "__main__.py": "calls cli.main",
     "clients/devices.py": "declarations only",
+    "clients/reconnect/events.py": "declarations only",
     "clients/transports/base.py": "declarations only",
     "duplex_plugins/contract.py": "declarations only",
     "duplex_plugins/one_shot.py": "declarations only",

@@ -89,5 +89,5 @@ async def _greeted(transport: Transport, first: ResumeSession | None) -> tuple[T
             await transport.send(first)
         return transport, await transport.receive()
     except BaseException:
-        await transport.close()
+        transport.abort()
         raise

@@ -46,7 +46,7 @@ class ReconnectPolicy:
 
 
 RECONNECT = ReconnectPolicy()
-"""For calls of people: an outage is noticed in five seconds, and waited for longer than servers do."""
+"""For calls of people: an outage is noticed in 5 s, and attempts last longer than servers wait."""
 
 
 class Backoff:
