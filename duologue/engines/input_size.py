@@ -27,8 +27,8 @@ def input_bytes(payload: Payload) -> int:
             return INPUT_OVERHEAD_BYTES + len(pcm)
         case TextDelta(text=text) | SpeakText(text=text):
             return INPUT_OVERHEAD_BYTES + len(text)
-        case LockstepStart(instructions=text):
-            return INPUT_OVERHEAD_BYTES + len(text)
+        case LockstepStart(instructions=text, log=log):
+            return INPUT_OVERHEAD_BYTES + len(text) + len(log)
         case ChatRequest(messages=messages, tools=tools):
             said = sum(_message_bytes(each) for each in messages)
             return INPUT_OVERHEAD_BYTES + said + _tools_bytes(tools)

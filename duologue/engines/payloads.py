@@ -259,6 +259,9 @@ class SpeechMark(_Payload, frozen=True):
     exact: bool = True
 
 
+NOT_SAID = 0xFFFF
+
+
 class LockstepStart(_Payload, frozen=True):
     """Begin a stream of a model that hears and speaks a frame at every tick; the first input.
 
@@ -267,20 +270,25 @@ class LockstepStart(_Payload, frozen=True):
     Args:
         instructions: Who it is to be, where the model can be told; empty: nobody in particular.
         voice: A name; empty: the model's default.
-        seed: What it says depends on this, and on what it hears.
+        seed: What it says depends on this, and on what it hears; 0: another one each time.
         pins_persona: Keep the beginning in sight when the window slides past it.
+        log: Frames to go through again after the beginning, of a stream whose worker was lost:
+            for each the text token, the codes said and the codes heard, as 16-bit little-endian
+            numbers. ``NOT_SAID`` stands for all that was said in a frame that was taken back.
     """
 
     instructions: str = ""
     voice: str = ""
     seed: int = 0
     pins_persona: bool = False
+    log: bytes = b""
 
 
 class LockstepRewind(_Payload, frozen=True):
     """Forget what was said in the frame of this number and since: nobody heard it.
 
-    What the person said meanwhile stays, and the model was silent.
+    What the person said meanwhile stays, and the model was silent. Where that is too long ago,
+    or yet to come, nothing changes but the count of rewinds.
     """
 
     frame: int
@@ -299,7 +307,8 @@ class LockstepFrame(_Payload, frozen=True):
         number: Ticks of this stream before it; those while frozen do not count.
         pcm: s16le mono at the model's rate, always a whole frame.
         text: Of the words that begin in it; mostly none.
-        token: The text token itself; ``codes``: what the codec was given.
+        token: The text token itself; ``codes``: what the codec was given, ``heard``: what it made
+            of the person's audio.
         rewinds: How many rewinds the stream has gone through: an earlier frame with fewer may
             be one that was taken back.
     """
@@ -309,6 +318,7 @@ class LockstepFrame(_Payload, frozen=True):
     text: str = ""
     token: int = 0
     codes: tuple[int, ...] = ()
+    heard: tuple[int, ...] = ()
     rewinds: int = 0
 
 

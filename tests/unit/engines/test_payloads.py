@@ -53,7 +53,7 @@ EXAMPLES: list[Payload] = [
     LockstepStart("You are kind.", "anna", seed=7, pins_persona=True),
     LockstepRewind(31),
     LockstepFreeze(True),
-    LockstepFrame(32, b"\x01\x00", " hello", 17, (1, 2, 3), rewinds=1),
+    LockstepFrame(32, b"\x01\x00", " hello", 17, (1, 2), (3, 4), rewinds=1),
 ]
 
 
