@@ -31,6 +31,7 @@ NEED_TORCH = [
     "kernels",
     "unit/codecs/mimi",
     "unit/engines/models",
+    "unit/engines/runners/streaming_lm",
 ]
 """Folders whose tests carry the marker ``torch``; without it they cannot even be loaded."""
 

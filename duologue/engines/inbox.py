@@ -36,6 +36,11 @@ class Inbox(Generic[T]):
             with suppress(RuntimeError):
                 self._signal.release()
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was put that has not been taken."""
+        return not self._items
+
     def take(self, timeout_s: float | None) -> list[T]:
         """Take all items.
 

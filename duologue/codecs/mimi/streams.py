@@ -77,6 +77,19 @@ class _Stream:
         """
         self._slots.restore(slot, snapshot)
 
+    def _spread(self, rows: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
+        """Put rows where their slots are, and tell which slots have one."""
+        count = self._slots.count
+        every = rows.new_zeros((count + 1, *rows.shape[1:]))
+        every[slots] = rows
+        active = torch.zeros(count + 1, dtype=torch.bool, device=rows.device)
+        active[slots] = True
+        return every[:count], active[:count]
+
+    def _gather(self, every: Tensor, slots: Tensor) -> Tensor:
+        nobody = torch.zeros_like(every[:1])
+        return torch.cat((every, nobody))[slots]
+
     def _check(self, given: tuple[int, ...], inner: tuple[int, ...], active: Tensor) -> None:
         """Refuse a step that is not [S, *inner, n] with n up to ``max_frames`` of the last size."""
         slots, (*middle, unit) = self._slots.count, inner
@@ -122,6 +135,17 @@ class EncoderStream(_Stream):
         latent = self._downsampling(latent, active, first)
         return self._weights.quantizer.encode(latent) * active.view(-1, 1, 1)
 
+    def step_rows(self, pcm: Tensor, slots: Tensor) -> Tensor:
+        """Encode the next frames of some slots, in any order.
+
+        Shapes:
+            pcm: [R, n * frame_samples]
+            slots: [R] int64, each slot once; the number of slots stands for none
+            returns: [R, codebooks, n] int64
+        """
+        every, active = self._spread(pcm, slots)
+        return self._gather(self.step(every, active), slots)
+
 
 class DecoderStream(_Stream):
     """Decodes streams of codes."""
@@ -150,3 +174,14 @@ class DecoderStream(_Stream):
         latent = self._transformer(self._upsampling(latent, active), active)
         pcm = self._convolutions(latent, active)[:, :, 0].float()
         return torch.where(active[:, None], pcm, torch.zeros_like(pcm))
+
+    def step_rows(self, codes: Tensor, slots: Tensor) -> Tensor:
+        """Decode the next frames of some slots, in any order.
+
+        Shapes:
+            codes: [R, codebooks, n] int64
+            slots: [R] int64, each slot once; the number of slots stands for none
+            returns: [R, n * frame_samples] float32
+        """
+        every, active = self._spread(codes, slots)
+        return self._gather(self.step(every, active), slots)

@@ -52,3 +52,12 @@ def test_a_sleeping_taker_is_woken_by_any_of_many_senders() -> None:
     for first in range(0, 4000, 1000):
         from_one = [number for number in taken if first <= number < first + 1000]
         assert from_one == sorted(from_one)
+
+
+def test_it_tells_whether_anything_waits() -> None:
+    inbox: Inbox[int] = Inbox()
+    assert inbox.is_empty
+    inbox.put([1])
+    assert not inbox.is_empty
+    inbox.take(0)
+    assert inbox.is_empty

@@ -201,3 +201,19 @@ def test_a_mask_of_another_shape_or_type_and_too_few_codebooks_are_refused(codec
         decoder.step(codes[:, 1:], torch.ones(2, dtype=torch.bool))
     with pytest.raises(ValueError, match="at least one frame"):
         codec.decoder(1, max_frames=0)
+
+
+def test_rows_may_be_slots_in_any_order_or_nobodys(codec: Mimi) -> None:
+    pcm, codes = noise(3, 4), codec.encode(noise(3, 4))
+    on = torch.ones(3, dtype=torch.bool)
+    encoders, decoders = [codec.encoder(3) for _ in range(2)], [codec.decoder(3) for _ in range(2)]
+    slots = torch.tensor([2, 3, 0, 1])
+    for frame in range(4):
+        part = pcm[:, frame * SIZE : (frame + 1) * SIZE]
+        wanted = encoders[0].step(part, on)
+        got = encoders[1].step_rows(part[[2, 0, 0, 1]], slots)
+        assert torch.equal(got[[2, 3, 0]], wanted)
+        part = codes[:, :, frame : frame + 1]
+        wanted = decoders[0].step(part, on)
+        got = decoders[1].step_rows(part[[2, 0, 0, 1]], slots)
+        assert torch.equal(got[[2, 3, 0]], wanted)

@@ -1,0 +1,423 @@
+"""The streams of one model on one device: let in, prefilled, stepped, taken back, let go.
+
+It decides nothing about time: whoever owns the clock says which slots take part in a step, and when
+there is time for a prefill. After ``warm_up`` nothing is allocated on the device.
+
+Concurrency:
+    Belongs to one thread.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from duologue.core.errors import CapacityError
+from duologue.engines.models.moshi_lm.prompt import Prompt
+from duologue.engines.models.moshi_lm.sampling import Taste
+from duologue.engines.models.moshi_lm.token_grid import Frame, Row, rows
+from duologue.engines.runners.streaming_lm.captured import Input
+from duologue.engines.runners.streaming_lm.frame_step import FrameStep, Network
+from duologue.engines.runners.streaming_lm.pages import CopyPage, PageLimits, Pages, Shortened
+from duologue.engines.runners.streaming_lm.prepared import (
+    Costs,
+    PreparedFrames,
+    PreparedPrefill,
+    Samples,
+    mask,
+    measure,
+)
+from duologue.engines.runners.streaming_lm.token_log import TokenLog
+
+RETRY_AFTER_S = 5.0
+SEED_STEP = 0x9E3779B97F4A7C15
+"""Added to a stream's seed when it is taken back, so that it does not draw the same once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """Sizes, all of them fixed at the start.
+
+    Args:
+        slots: How many streams there may be.
+        buckets: Numbers of rows that steps are made for, growing; the last one is the most.
+        chunks: Numbers of positions that prefills are made for, growing.
+        eight_bit_kv: Keep keys and values in 8 bits.
+    """
+
+    slots: int
+    pages: PageLimits
+    buckets: tuple[int, ...]
+    chunks: tuple[int, ...] = (64, 256)
+    eight_bit_kv: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a stream begins.
+
+    Args:
+        voice: Ready-made embeddings of the first positions, [n, D], before the rows of the prompt.
+        name: Of this beginning, the same for all that begin so; empty: it is not shared.
+    """
+
+    prompt: Prompt
+    voice: Tensor | None = None
+    taste: Taste = field(default_factory=Taste)
+    seed: int = 0
+    name: str = ""
+
+    @property
+    def positions(self) -> int:
+        """How many positions come before the first frame."""
+        return len(self.prompt.rows) + (0 if self.voice is None else len(self.voice))
+
+
+class Spoken(NamedTuple):
+    """What a stream said in one frame.
+
+    Args:
+        frame: Counted from its beginning.
+        pcm: [frame_samples] float32; text: the token; said, heard: the codes.
+    """
+
+    slot: int
+    frame: int
+    pcm: Samples
+    text: int
+    said: tuple[int, ...]
+    heard: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class _Stream:
+    """One stream.
+
+    Args:
+        base: The position of its first frame.
+        rows: Positions that have to be read before it goes on: tokens, or embeddings of a voice.
+        last: The frame that they end with.
+    """
+
+    slot: int
+    opening: Opening
+    log: TokenLog
+    base: int
+    last: Frame
+    rows: deque[Row | Tensor] = field(default_factory=deque)
+    live: bool = False
+    times_taken_back: int = 0
+
+
+class FrameEngine:
+    """All streams of one model."""
+
+    def __init__(self, network: Network, limits: EngineLimits) -> None:
+        assert limits.buckets[-1] <= limits.slots, "no step has more rows than there are slots"
+        self.limits = limits
+        self.config = network.config
+        self.frame_samples = network.codec.config.frame_samples
+        self.rate_hz = network.codec.config.sample_rate_hz
+        self.pages = Pages(limits.pages)
+        kept = torch.float8_e4m3fn if limits.eight_bit_kv else network.dtype
+        self._step = FrameStep(network, limits.slots, limits.pages, kept)
+        self._table = Input(tuple(self._step.table.shape), torch.int32, network.device)
+        self._step.table = self._table.tensor
+        self._free = list(range(limits.slots - 1, -1, -1))
+        self._streams: dict[int, _Stream] = {}
+        self._waiting: deque[_Stream] = deque()
+        self._frames: dict[int, PreparedFrames] = {}
+        self._prefills: dict[int, PreparedPrefill] = {}
+        self.shortened: list[Shortened] = []
+        """Windows that had to become shorter since somebody last took note."""
+
+    def warm_up(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Make every step once, so that later ones allocate nothing.
+
+        Args:
+            progress: Is told how many steps were made, and of how many.
+        """
+        # The largest first: the memory of its graph serves all others.
+        jobs = [(True, n) for n in reversed(self.limits.chunks)]
+        jobs += [(False, n) for n in reversed(self.limits.buckets)]
+        pool: object = None
+        if self._step.network.device.type == "cuda":
+            pool = torch.cuda.graph_pool_handle()
+        for done, (is_prefill, count) in enumerate(jobs, 1):
+            if is_prefill:
+                self._prefills[count] = PreparedPrefill(self._step, count, pool)
+            else:
+                self._frames[count] = PreparedFrames(self._step, count, self.frame_samples, pool)
+            if progress is not None:
+                progress(done, len(jobs))
+
+    def measure(self, clock: Callable[[], float]) -> Costs:
+        """Time steps and prefills as they are when every window is full.
+
+        Before the first stream: it writes noise where their keys and values will be.
+        """
+        assert not self._streams, "there are streams already"
+        return measure(
+            self._step, self._table, self.limits.pages, self._frames, self._prefills, clock
+        )
+
+    def open(self, opening: Opening, log: TokenLog | None = None) -> int:
+        """Let a stream in; it takes part in steps once ``prefill`` has returned its slot.
+
+        Args:
+            log: What a stream that began so has gone through in another process. It is read
+                again; the codec begins anew, which is a click.
+
+        Raises:
+            CapacityError: All slots are taken, or there is not memory enough.
+        """
+        if not self._free:
+            raise CapacityError(
+                f"all {self.limits.slots} places of this model are taken",
+                retry_after_s=RETRY_AFTER_S,
+            )
+        slot = self._free[-1]
+        there = self.pages.admit(slot, opening.positions, opening.name or None)
+        self._free.pop()
+        begun = TokenLog(self.config, opening.positions - 1, opening.prompt.last)
+        stream = _Stream(slot, opening, begun, opening.positions, opening.prompt.last)
+        voice = [] if opening.voice is None else list(opening.voice)
+        given: list[Row | Tensor] = [*voice, *opening.prompt.rows]
+        # The last position is read again, since what follows is drawn from it.
+        there = min(there, len(given) - 1)
+        self.pages.truncate(slot, there)
+        stream.rows.extend(given[there:])
+        self._enter(stream)
+        if log is not None and log.end > stream.base:
+            self._go_through(stream, log)
+        return slot
+
+    def _go_through(self, stream: _Stream, log: TokenLog) -> None:
+        begin = max(stream.base, log.oldest + 1)
+        if begin > stream.base:
+            # Its prompt has left the window.
+            stream.rows.clear()
+            self.pages.truncate(stream.slot, 0)
+            self.pages.skip(stream.slot, begin)
+        frames = [log.frame(position) for position in range(begin, log.end)]
+        stream.rows.extend(rows(self.config, frames, log.frame(begin - 1)))
+        stream.last = frames[-1]
+        stream.log = log.copy()
+
+    def fork(self, slot: int, seed: int) -> int:
+        """Let a stream begin with all that another one has lived through.
+
+        Raises:
+            CapacityError: All slots are taken.
+        """
+        source = self._streams[slot]
+        assert source.live, "a stream that is being prefilled cannot be forked"
+        if not self._free:
+            raise CapacityError("all places of this model are taken", retry_after_s=RETRY_AFTER_S)
+        target = self._free.pop()
+        self.pages.fork(slot, target)
+        stream = _Stream(target, source.opening, source.log.copy(), source.base, source.last)
+        self._streams[target] = stream
+        self._step.encoder.restore(target, self._step.encoder.snapshot(slot))
+        self._step.decoder.restore(target, self._step.decoder.snapshot(slot))
+        state = self._step.state
+        self._set_taste(stream, seed)
+        for tensor in (state.text, state.said, state.heard):
+            tensor[target] = tensor[slot]
+        self._write_table(target)
+        stream.live = True
+        return target
+
+    def rewind(self, slot: int, frame: int) -> None:
+        """Let a stream forget what it said from a frame on; what it heard meanwhile it hears again.
+
+        It takes part in steps again once ``prefill`` has returned its slot. Where that frame is
+        too long ago, or yet to come, or the stream is being prefilled, nothing changes.
+
+        Args:
+            frame: The first one that nobody heard.
+        """
+        stream = self._streams[slot]
+        position = stream.base + frame
+        oldest = max(stream.log.oldest, self.pages.first(slot, stream.log.end)) + 1
+        if not stream.live or not oldest <= position < stream.log.end:
+            return
+        before = stream.log.frame(position - 1)
+        config = self.config
+        heard = [stream.log.frame(each).heard for each in range(position, stream.log.end)]
+        frames = [Frame(config.text_padding, config.silence, each) for each in heard]
+        stream.log.truncate(position)
+        for each in frames:
+            stream.log.append(np.array((each.text, *each.said, *each.heard), np.int32))
+        self.pages.truncate(slot, position)
+        stream.rows.extend(rows(config, frames, before))
+        stream.last = frames[-1]
+        stream.live = False
+        stream.times_taken_back += 1
+        self._set_taste(stream, stream.opening.seed + SEED_STEP * stream.times_taken_back)
+        self._waiting.append(stream)
+
+    def close(self, slot: int) -> None:
+        """Let a stream go, whatever it is at."""
+        stream = self._streams.pop(slot)
+        if stream in self._waiting:
+            self._waiting.remove(stream)
+        self.pages.release(slot)
+        self._free.append(slot)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Tell whether steps are graphs."""
+        return bool(self._step.network.device.type == "cuda")
+
+    @property
+    def streams(self) -> int:
+        """How many there are."""
+        return len(self._streams)
+
+    @property
+    def waiting(self) -> int:
+        """How many positions have to be read before all streams are live."""
+        return sum(len(stream.rows) for stream in self._waiting)
+
+    def is_live(self, slot: int) -> bool:
+        """Tell whether a slot may take part in steps."""
+        stream = self._streams.get(slot)
+        return stream is not None and stream.live
+
+    def frames(self, slot: int) -> int:
+        """Tell how many frames a stream has made."""
+        stream = self._streams[slot]
+        return stream.log.end - stream.base
+
+    def log_of(self, slot: int) -> TokenLog:
+        """Return what a stream said and heard; it goes on to be written."""
+        return self._streams[slot].log
+
+    def prefill(self, most: int | None = None) -> list[int]:
+        """Read some of the positions that wait, and return the slots that are live now.
+
+        Args:
+            most: How many positions at most; None: as many as one chunk has.
+        """
+        chunks = [n for n in self.limits.chunks if most is None or n <= most]
+        if not self._waiting or not chunks:
+            return []
+        count = min(self.waiting, chunks[-1])
+        count = chunks[min(bisect_left(chunks, count), len(chunks) - 1)]
+        job = self._prefills[count]
+        ended: list[tuple[_Stream, int]] = []
+        is_given = np.zeros(count, bool)
+        mask(job.places, self.limits.slots)
+        row = 0
+        while self._waiting and row < count:
+            stream = self._waiting[0]
+            taken = min(len(stream.rows), count - row, self.limits.pages.chunk)
+            begin = self.pages.end(stream.slot)
+            self._extend(stream.slot, taken)
+            for position in range(begin, begin + taken):
+                tokens = stream.rows.popleft()
+                if isinstance(tokens, Tensor):
+                    job.given[row].copy_(tokens)
+                    is_given[row] = True
+                else:
+                    job.tokens.values[row] = tokens
+                first = self.pages.first(stream.slot, position)
+                job.places.values[row] = (stream.slot, first, position)
+                row += 1
+            if not stream.rows:
+                ended.append((self._waiting.popleft(), row - 1))
+        job.is_given.values[:] = is_given
+        self._table.send()
+        hidden = job.read()
+        for stream, last in ended:
+            self._begin(job, stream, last, hidden)
+        # The host's side of the inputs is written to again by whatever comes next.
+        self._wait()
+        return [stream.slot for stream, _ in ended]
+
+    def step(self, slots: Sequence[int], pcm: Sequence[Samples]) -> list[Spoken]:
+        """Let live slots hear a frame and say one; the others stay as they are.
+
+        Shapes:
+            pcm: for each slot [frame_samples] float32, from -1 to 1
+        """
+        buckets = self.limits.buckets
+        job = self._frames[buckets[bisect_left(buckets, len(slots))]]
+        mask(job.places, self.limits.slots)
+        for row, slot in enumerate(slots):
+            self._extend(slot, 1)
+            position = self.pages.end(slot) - 1
+            job.places.values[row] = (slot, self.pages.first(slot, position), position)
+            job.pcm.values[row] = pcm[row]
+        job.pcm.values[len(slots) :] = 0
+        self._table.send()
+        samples, tokens = job.run()
+        return [
+            self._spoken(slot, samples[row].copy(), tokens[row]) for row, slot in enumerate(slots)
+        ]
+
+    def _enter(self, stream: _Stream) -> None:
+        slot = stream.slot
+        self._streams[slot] = stream
+        self._waiting.append(stream)
+        self._step.encoder.reset(slot)
+        self._step.decoder.reset(slot)
+        self._set_taste(stream, stream.opening.seed)
+        self._write_table(slot)
+
+    def _set_taste(self, stream: _Stream, seed: int) -> None:
+        state, slot, taste = self._step.state, stream.slot, stream.opening.taste
+        state.seeds[slot] = (seed + 2**63) % 2**64 - 2**63
+        state.text_temperature[slot] = taste.text_temperature
+        state.text_top_k[slot] = taste.text_top_k
+        state.code_temperature[slot] = taste.code_temperature
+        state.code_top_k[slot] = taste.code_top_k
+
+    def _begin(self, job: PreparedPrefill, stream: _Stream, row: int, hidden: Tensor) -> None:
+        job.chosen.values[0] = row
+        job.ends.values[0] = job.places.values[row]
+        job.before.values[0] = (*stream.last.said, *stream.last.heard)
+        job.begin(self._step, hidden)
+        self._wait()
+        stream.live = True
+        opening = stream.opening
+        if opening.name and self.pages.end(stream.slot) == opening.positions:
+            self.pages.keep(stream.slot, opening.name)
+
+    def _extend(self, slot: int, count: int) -> None:
+        begin = self.pages.end(slot)
+        for effect in self.pages.extend(slot, count):
+            match effect:
+                case CopyPage(source, target):
+                    self._step.copy_page(source, target)
+                case Shortened():
+                    self.shortened.append(effect)
+        frames = self.limits.pages.page_frames
+        for position in (begin, *range(begin - begin % frames + frames, begin + count, frames)):
+            entry, page = self.pages.entry(slot, position)
+            self._table.values[slot, entry] = page
+
+    def _wait(self) -> None:
+        if self._step.network.device.type == "cuda":
+            torch.cuda.current_stream().synchronize()
+
+    def _write_table(self, slot: int) -> None:
+        for entry, page in self.pages.table(slot).items():
+            self._table.values[slot, entry] = page
+
+    def _spoken(self, slot: int, pcm: Samples, tokens: npt.NDArray[np.int32]) -> Spoken:
+        stream = self._streams[slot]
+        frame = stream.log.end - stream.base
+        stream.log.append(tokens)
+        text, *codes = tokens.tolist()
+        count = self.config.codebooks
+        return Spoken(slot, frame, pcm, text, tuple(codes[:count]), tuple(codes[count:]))

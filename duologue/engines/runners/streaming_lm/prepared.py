@@ -1,0 +1,189 @@
+"""The steps of each number of rows, made ready at the start, and what they cost.
+
+Each has memory of its own for its inputs; their graphs share what they compute in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from duologue.engines.runners.streaming_lm.captured import Captured, Input, Output
+from duologue.engines.runners.streaming_lm.frame_step import PLACE, FrameStep
+from duologue.engines.runners.streaming_lm.pages import PageLimits
+
+Samples = npt.NDArray[np.float32]
+TIMED_RUNS = 5
+
+
+class PreparedFrames:
+    """A step of one number of rows."""
+
+    __slots__ = ("_run", "_samples", "_tokens", "pcm", "places")
+
+    def __init__(self, step: FrameStep, count: int, samples: int, pool: object) -> None:
+        device = step.network.device
+        self.pcm = Input((count, samples), torch.float32, device)
+        self.places = Input((count, PLACE), torch.int32, device)
+        mask(self.places, step.slots)
+        self._run = Captured(lambda: step.frame(self.pcm.tensor, self.places.tensor), device, pool)
+        pcm, tokens = self._run()
+        self._samples, self._tokens = Output(pcm), Output(tokens)
+
+    def run(self) -> tuple[Samples, npt.NDArray[np.int32]]:
+        """Make the step that was written to ``pcm`` and ``places``, and wait for it."""
+        self.pcm.send()
+        self.places.send()
+        pcm, tokens = self._run()
+        self._samples.fetch(pcm)
+        self._tokens.fetch(tokens)
+        if pcm.is_cuda:
+            torch.cuda.current_stream().synchronize()
+        return self._samples.values, self._tokens.values  # type: ignore[return-value]
+
+
+class PreparedPrefill:
+    """A prefill of one number of positions, and the beginnings that follow it."""
+
+    __slots__ = (
+        "_begin",
+        "_read",
+        "before",
+        "chosen",
+        "ends",
+        "given",
+        "is_given",
+        "places",
+        "tokens",
+    )
+
+    def __init__(self, step: FrameStep, count: int, pool: object) -> None:
+        network, device = step.network, step.network.device
+        self.tokens = Input((count, network.config.streams), torch.int32, device)
+        self.places = Input((count, PLACE), torch.int32, device)
+        mask(self.places, step.slots)
+        self.given = torch.zeros(
+            (count, network.config.dimension), dtype=network.dtype, device=device
+        )
+        self.is_given = Input((count,), torch.bool, device)
+        self._read = Captured(
+            lambda: step.prefill(
+                self.tokens.tensor, self.given, self.is_given.tensor, self.places.tensor
+            ),
+            device,
+            pool,
+        )
+        hidden = self._read()
+        self.chosen = Input((1,), torch.int64, device)
+        self.ends = Input((1, PLACE), torch.int32, device)
+        mask(self.ends, step.slots)
+        self.before = Input((1, 2 * network.config.codebooks), torch.int32, device)
+        # On a GPU, what was read is found at the same place each time.
+        self._begin = Captured(lambda: self._choose(step, hidden), device, pool)
+
+    def read(self) -> Tensor:
+        """Read the positions that were written to the inputs."""
+        for each in (self.tokens, self.places, self.is_given):
+            each.send()
+        return self._read()
+
+    def begin(self, step: FrameStep, hidden: Tensor) -> None:
+        """Let one stream begin after the position ``chosen``."""
+        for each in (self.chosen, self.ends, self.before):
+            each.send()
+        if hidden.is_cuda:
+            self._begin()
+        else:
+            self._choose(step, hidden)
+
+    def _choose(self, step: FrameStep, hidden: Tensor) -> None:
+        step.begin(hidden, self.chosen.tensor, self.ends.tensor, self.before.tensor)
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Seconds, by the number of rows.
+
+    Args:
+        frames: Of a step; prefills: of a prefill and one beginning after it.
+    """
+
+    frames: dict[int, float]
+    prefills: dict[int, float]
+
+    def of_frame(self, rows: int) -> float:
+        """Return what a step of so many rows takes."""
+        return max(cost for count, cost in self.frames.items() if count <= self._bucket(rows))
+
+    def _bucket(self, rows: int) -> int:
+        return min((count for count in self.frames if count >= rows), default=max(self.frames))
+
+
+def measure(
+    step: FrameStep,
+    table: Input,
+    limits: PageLimits,
+    frames: Mapping[int, PreparedFrames],
+    prefills: Mapping[int, PreparedPrefill],
+    clock: Callable[[], float],
+) -> Costs:
+    """Time what was prepared, as it is when every window is full.
+
+    It writes noise to all pages, and leaves the table of ``step`` full of them.
+    """
+    _fill_with_noise(step.pool)
+    numbers = np.random.default_rng(0)
+    table.values[:-1] = numbers.integers(1, limits.pages + 1, table.values[:-1].shape)
+    table.send()
+    newest = limits.window - 1
+    frame_costs, prefill_costs = {}, {}
+    for count, job in frames.items():
+        job.places.values[:, 0] = np.arange(count)
+        job.places.values[:, 1:] = (0, newest)
+        frame_costs[count] = _time(clock, job.run)
+    for count, prefill in prefills.items():
+        # Beginnings are shorter than a window; what is gone through again is rarely longer.
+        prefill.places.values[:, 0] = 0
+        prefill.places.values[:, 1] = 0
+        positions = newest - count + 1 + np.arange(count)
+        prefill.places.values[:, 2] = np.maximum(0, positions)
+
+        def whole(prefill: PreparedPrefill = prefill) -> None:
+            prefill.begin(step, prefill.read())
+            wait(step)
+
+        prefill_costs[count] = _time(clock, whole)
+    return Costs(frame_costs, prefill_costs)
+
+
+def mask(places: Input, sink: int) -> None:
+    """Let all rows belong to nobody."""
+    places.values[:] = (sink, 0, -1)
+
+
+def wait(step: FrameStep) -> None:
+    """Wait for the device."""
+    if step.network.device.type == "cuda":
+        torch.cuda.current_stream().synchronize()
+
+
+def _fill_with_noise(pool: Tensor) -> None:
+    """Zeros would be read faster than what a call leaves there."""
+    for layer in pool:
+        for page in layer.split(1024):
+            page.copy_(torch.randn(page.shape, device=page.device))
+
+
+def _time(clock: Callable[[], float], run: Callable[[], object]) -> float:
+    took = []
+    for _ in range(TIMED_RUNS):
+        started = clock()
+        run()
+        took.append(clock() - started)
+    return median(took)

@@ -1,0 +1,268 @@
+"""Lockstep models as a runner: the jobs of a worker, beside a thread that keeps the beat.
+
+A job begins with ``LockstepStart``; then it takes ``AudioChunk``, ``LockstepRewind`` and
+``LockstepFreeze`` and gives a ``LockstepFrame`` for every tick. The worker's own steps only carry
+things to and from the loop: after each tick the loop wakes the worker once, for all jobs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from duologue.codecs.pcm import float_to_pcm, pcm_to_float
+from duologue.core.audio import SAMPLE_BYTES
+from duologue.core.clock import Clock, SystemClock
+from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.inbox import Inbox
+from duologue.engines.models.moshi_lm.tokenizer import TextStream, TextTokenizer
+from duologue.engines.payloads import (
+    AudioChunk,
+    LockstepFrame,
+    LockstepFreeze,
+    LockstepRewind,
+    LockstepStart,
+    Payload,
+)
+from duologue.engines.runners.contract import Job, Step
+from duologue.engines.runners.registry import RunnerType, Wake
+from duologue.engines.runners.streaming_lm.beginnings import Beginnings
+from duologue.engines.runners.streaming_lm.engine import FrameEngine
+from duologue.engines.runners.streaming_lm.loading import limits_for, load_network
+from duologue.engines.runners.streaming_lm.prepared import Costs
+from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
+from duologue.engines.runners.streaming_lm.tick_loop import (
+    Freeze,
+    Hear,
+    Join,
+    Leave,
+    Mailbox,
+    Message,
+    Rewind,
+    TickLoop,
+)
+from duologue.engines.schedulers.frame_feed import FeedLimits
+from duologue.engines.schedulers.frame_groups import GroupPlan, Timing, capacity, plan_groups
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(eq=False, slots=True)
+class _Stream:
+    """What the worker knows of a job.
+
+    Args:
+        text: Makes words of tokens.
+    """
+
+    text: TextStream
+    mailbox: Mailbox = field(default_factory=Mailbox)
+    started: bool = False
+
+
+class StreamingLm:
+    """The runner.
+
+    Concurrency:
+        The worker's thread calls it; the loop runs in a thread of its own as long as there are
+        streams, and owns the engine meanwhile.
+    """
+
+    def __init__(
+        self,
+        engine: FrameEngine,
+        beginnings: Beginnings,
+        tokenizer: TextTokenizer,
+        settings: StreamingLmSettings,
+        wake: Wake,
+        clock: Clock | None = None,
+    ) -> None:
+        self.max_batch = engine.limits.slots
+        self._engine = engine
+        self._beginnings = beginnings
+        self._tokenizer = tokenizer
+        self._settings = settings
+        self._wake = wake
+        self._clock = clock or SystemClock()
+        self._feed = FeedLimits(frame_samples=engine.frame_samples, rate_hz=engine.rate_hz)
+        self._inbox: Inbox[Message] = Inbox()
+        self._loop: TickLoop | None = None
+        self._running = threading.Lock()
+        self._is_running = False
+        self._failed = False
+
+    def warm_up(self) -> None:
+        """Make all steps, measure them, and decide how many calls are in time.
+
+        Raises:
+            ConfigError: Not even one is.
+        """
+
+        def tell(done: int, total: int) -> None:
+            log.info("model_warming_up", steps=done, of=total)
+
+        self._engine.warm_up(tell)
+        costs = self._engine.measure(self._clock.now)
+        plan = self._plan(costs)
+        log.info(
+            "model_ready",
+            sessions=plan.groups * plan.rows,
+            groups=plan.groups,
+            step_ms=round(1000 * costs.of_frame(plan.rows), 1),
+        )
+        self._loop = TickLoop(
+            self._engine, plan, self._feed, costs.prefills, self._clock.now(), self._wake
+        )
+
+    def open(self, job: Job) -> None:
+        """Wait for the job's first input."""
+        job.state = _Stream(self._tokenizer.stream())
+
+    def ready(self, job: Job) -> bool:
+        """Tell whether something has come in, or is to go out."""
+        stream: _Stream = job.state
+        mailbox = stream.mailbox
+        return bool(
+            job.inputs or mailbox.spoken or mailbox.error or job.input_ended or self._failed
+        )
+
+    def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
+        """Carry inputs to the loop, and what it has made back."""
+        if self._failed:
+            raise RuntimeError("the loop of the model has ended; what it died of was printed")
+        now = self._clock.now()
+        messages: list[Message] = []
+        steps = [self._carry(job, messages, now) for job in jobs]
+        self._post(messages)
+        return steps
+
+    def close(self, job: Job) -> None:
+        """Let the job's stream go."""
+        if job.state.started:
+            self._post([Leave(job.id)])
+
+    def _plan(self, costs: Costs) -> GroupPlan:
+        margin_s = self._settings.host_margin_ms / 1000
+
+        def cost(rows: int) -> float:
+            return costs.of_frame(rows) + margin_s
+
+        slots = self._engine.limits.slots
+        timing = Timing(period_s=self._feed.period_s, message_s=self._settings.message_ms / 1000)
+        if not self._engine.on_gpu:
+            # For small models and tests: there, frames that are late are better than none.
+            everybody = GroupPlan(1, slots, timing.longest_wait_s(1))
+            return plan_groups(slots, cost, timing) or everybody
+        most = capacity(cost, timing, slots)
+        plan = plan_groups(most, cost, timing) if most else None
+        if plan is None:
+            raise ConfigError(
+                f"one step takes {1000 * cost(1):.0f} ms, which is not in time for a frame every"
+                f" {1000 * timing.period_s:.0f} ms. Use a faster device, or shorter messages"
+                " (message_ms)."
+            )
+        return plan
+
+    def _carry(self, job: Job, messages: list[Message], now: float) -> Step:
+        stream: _Stream = job.state
+        try:
+            while job.inputs:
+                messages.append(self._message(job.id, stream, job.inputs.popleft(), now))
+        except EngineError as error:
+            return Step(error=error)
+        outputs: list[Payload] = []
+        while stream.mailbox.spoken:
+            said = stream.mailbox.spoken.popleft()
+            frame = said.frame
+            outputs.append(
+                LockstepFrame(
+                    number=frame.frame,
+                    pcm=float_to_pcm(frame.pcm),
+                    text=stream.text.read(frame.text),
+                    token=frame.text,
+                    codes=frame.said,
+                    heard=frame.heard,
+                    rewinds=said.rewinds,
+                )
+            )
+        failure = stream.mailbox.error
+        return Step(outputs, done=job.input_ended and failure is None, error=failure)
+
+    def _message(self, key: str, stream: _Stream, payload: Payload, now: float) -> Message:
+        if isinstance(payload, LockstepStart) and not stream.started:
+            opening = self._beginnings.opening(payload)
+            past = self._beginnings.log(payload, opening)
+            stream.started = True
+            return Join(key, opening, stream.mailbox, past)
+        if not stream.started:
+            raise EngineError(f"a stream begins with LockstepStart, not {type(payload).__name__}")
+        match payload:
+            case AudioChunk(pcm=pcm, rate_hz=rate_hz):
+                if rate_hz != self._feed.rate_hz or len(pcm) % SAMPLE_BYTES:
+                    raise EngineError(
+                        f"{len(pcm)} bytes of audio at {rate_hz} Hz cannot be heard: it must be"
+                        f" whole samples at {self._feed.rate_hz} Hz"
+                    )
+                return Hear(key, pcm_to_float(pcm), now)
+            case LockstepRewind(frame=frame):
+                return Rewind(key, frame)
+            case LockstepFreeze(frozen=frozen):
+                return Freeze(key, frozen)
+            case _:
+                raise EngineError(f"a stream cannot take {type(payload).__name__}")
+
+    def _post(self, messages: list[Message]) -> None:
+        if not messages:
+            return
+        with self._running:
+            self._inbox.put(messages)
+            if not self._is_running:
+                self._is_running = True
+                threading.Thread(target=self._keep_beat, name="ticks", daemon=True).start()
+
+    def _keep_beat(self) -> None:
+        """Take what comes, and do what is due, until nobody is there any more."""
+        loop = self._loop
+        assert loop is not None, "the runner was not warmed up"
+        stopped = False
+        wait_s: float | None = 0.0
+        try:
+            while not stopped:
+                for message in self._inbox.take(wait_s):
+                    loop.take(message, self._clock.now())
+                due = loop.advance(self._clock.now(), self._clock.now)
+                wait_s = None if due is None else max(0.0, due - self._clock.now())
+                stopped = not loop.members and self._stops()
+        finally:
+            # What went wrong is printed by the thread; the worker must end of it.
+            if not stopped:
+                self._failed = True
+                self._wake()
+
+    def _stops(self) -> bool:
+        with self._running:
+            if self._inbox.is_empty:
+                self._is_running = False
+            return not self._is_running
+
+
+def _build(settings: StreamingLmSettings, wake: Wake) -> StreamingLm:
+    network = load_network(settings)
+    tokenizer = TextTokenizer(Path(settings.tokenizer), network.config)
+    engine = FrameEngine(network, limits_for(settings, network))
+    beginnings = Beginnings(
+        network.config,
+        tokenizer,
+        Path(settings.voices) if settings.voices else None,
+        settings.voice,
+        network.device,
+        network.dtype,
+    )
+    return StreamingLm(engine, beginnings, tokenizer, settings, wake)
+
+
+STREAMING_LM = RunnerType(StreamingLmSettings, _build, wakes_itself=True)

@@ -1,0 +1,252 @@
+"""The beat of a lockstep model: at every tick of a group its streams hear a frame and say one.
+
+Between ticks there is time to read prompts, in chunks that are done before the next tick. News of
+streams comes as messages, in order; what they say goes to the mailbox of each. This module must not
+know threads or jobs of a worker; ``now`` is handed in.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from duologue.core.errors import CapacityError, EngineError
+from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, Spoken
+from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
+from duologue.engines.runners.streaming_lm.token_log import TokenLog
+from duologue.engines.schedulers.frame_deadline import FrameBatch, FrameDeadline
+from duologue.engines.schedulers.frame_feed import FeedLimits, FrameCounters
+from duologue.engines.schedulers.frame_groups import GroupPlan
+
+SPARE_S = 0.002
+"""How long before the next tick a prefill must be done, as far as its cost is known."""
+
+
+@dataclass(eq=False, slots=True)
+class Mailbox:
+    """What a stream has to say; filled by the loop, emptied by another thread."""
+
+    spoken: deque[Said] = field(default_factory=deque)
+    error: EngineError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One frame, and what its stream has gone through by then."""
+
+    frame: Spoken
+    rewinds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Let a stream in.
+
+    Args:
+        log: What it has gone through elsewhere, to be gone through again.
+    """
+
+    key: str
+    opening: Opening
+    mailbox: Mailbox
+    log: TokenLog | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hear:
+    """Audio of a stream.
+
+    Args:
+        samples: [n] float32 at the model's rate.
+        at: When it came.
+    """
+
+    key: str
+    samples: Samples
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """Take a stream back to before a frame."""
+
+    key: str
+    frame: int
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Leave a stream out of the ticks, or let it take part again."""
+
+    key: str
+    frozen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Let a stream go."""
+
+    key: str
+
+
+Message = Join | Hear | Rewind | Freeze | Leave
+
+
+@dataclass(eq=False, slots=True)
+class _Member:
+    """A stream as the loop sees it.
+
+    Args:
+        joined: It is known to the scheduler.
+        frozen: As its owner wants it.
+        masked: It takes no part in ticks: frozen, or being taken back.
+    """
+
+    key: str
+    slot: int
+    mailbox: Mailbox
+    joined: bool = False
+    frozen: bool = False
+    masked: bool = False
+    rewinds: int = 0
+
+
+class TickLoop:
+    """The streams of one engine, and when they are stepped.
+
+    Args:
+        costs: How long a prefill of so many positions takes, in seconds.
+        tell: Called after a tick that put something into mailboxes.
+    """
+
+    def __init__(
+        self,
+        engine: FrameEngine,
+        plan: GroupPlan,
+        limits: FeedLimits,
+        costs: Mapping[int, float],
+        start: float,
+        tell: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._scheduler = FrameDeadline(plan, limits, start)
+        self._most = plan.groups * plan.rows
+        self._costs = dict(costs)
+        self._tell = tell
+        capacity = limits.frame_samples + limits.debt_samples
+        self._heard = HeardAudio(engine.limits.slots, capacity, limits.frame_samples)
+        self._members: dict[str, _Member] = {}
+        self._by_slot: dict[int, _Member] = {}
+
+    def take(self, message: Message, now: float) -> None:
+        """Take note of something. News of a stream that has ended is no error."""
+        if isinstance(message, Join):
+            self._join(message)
+            return
+        member = self._members.get(message.key)
+        if member is None:
+            return
+        match message:
+            case Hear(samples=samples, at=at):
+                if member.joined:
+                    drop = self._scheduler.arrived(member.slot, len(samples), at)
+                    if not member.masked:
+                        self._heard.append(member.slot, samples, drop)
+            case Rewind(frame=frame):
+                self._rewind(member, frame, now)
+            case Freeze(frozen=frozen):
+                member.frozen = frozen
+                self._mask(member, now)
+            case Leave():
+                self._leave(member)
+
+    def advance(self, now: float, clock: Callable[[], float]) -> float | None:
+        """Make one step or one prefill, if it is time for it.
+
+        Args:
+            clock: Tells when a step is done.
+
+        Returns:
+            When to call again: ``now`` for at once; None: when there is a message.
+        """
+        batch = self._scheduler.next_batch(now)
+        if isinstance(batch, FrameBatch):
+            self._step(batch)
+            self._scheduler.finished(batch, clock())
+            self._tell()
+            return now
+        if not self._engine.waiting:
+            return batch
+        chunk = self._affordable(None if batch is None else batch - now)
+        if chunk is None:
+            return batch
+        for slot in self._engine.prefill(chunk):
+            self._go_live(self._by_slot[slot], clock())
+        return now
+
+    @property
+    def members(self) -> int:
+        """How many streams there are."""
+        return len(self._members)
+
+    def counters(self) -> FrameCounters:
+        """Add up what happened to all frames."""
+        return self._scheduler.totals()
+
+    def _affordable(self, time_s: float | None) -> int | None:
+        """Return the largest prefill that is done in time."""
+        chunks = self._engine.limits.chunks
+        if time_s is None:
+            return chunks[-1]
+        fitting = [n for n in chunks if self._costs[n] + SPARE_S <= time_s]
+        return max(fitting, default=None)
+
+    def _join(self, message: Join) -> None:
+        try:
+            if len(self._members) >= self._most:
+                raise CapacityError(
+                    f"this model holds {self._most} calls in time, and has as many",
+                    retry_after_s=5.0,
+                )
+            slot = self._engine.open(message.opening, message.log)
+        except CapacityError as error:
+            message.mailbox.error = EngineError(error.message, code=error.code)
+            self._tell()
+            return
+        member = _Member(message.key, slot, message.mailbox)
+        self._members[message.key] = self._by_slot[slot] = member
+        self._heard.clear(slot)
+
+    def _go_live(self, member: _Member, now: float) -> None:
+        if not member.joined:
+            self._scheduler.join(member.slot, now)
+            member.joined = True
+        self._mask(member, now)
+
+    def _mask(self, member: _Member, now: float) -> None:
+        if not member.joined:
+            return
+        member.masked = member.frozen or not self._engine.is_live(member.slot)
+        if member.masked:
+            self._scheduler.freeze(member.slot)
+        else:
+            self._scheduler.thaw(member.slot, now)
+
+    def _rewind(self, member: _Member, frame: int, now: float) -> None:
+        member.rewinds += 1
+        self._engine.rewind(member.slot, frame)
+        self._mask(member, now)
+
+    def _leave(self, member: _Member) -> None:
+        del self._members[member.key], self._by_slot[member.slot]
+        if member.joined:
+            self._scheduler.leave(member.slot)
+        self._engine.close(member.slot)
+
+    def _step(self, batch: FrameBatch) -> None:
+        slots = [cut.slot for cut in batch.cuts]
+        pcm = [self._heard.take(cut) for cut in batch.cuts]
+        for spoken in self._engine.step(slots, pcm):
+            member = self._by_slot[spoken.slot]
+            member.mailbox.spoken.append(Said(spoken, member.rewinds))

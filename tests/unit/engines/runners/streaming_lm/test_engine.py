@@ -1,0 +1,207 @@
+"""Streams in one batch: each as if it were alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from duologue.core.errors import CapacityError
+from duologue.engines.models.moshi_lm.sampling import GREEDY
+from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, Spoken
+from tests.unit.engines.runners.streaming_lm.tiny_network import (
+    CONFIG,
+    WINDOW,
+    engine,
+    network,
+    opening,
+    persona,
+    speech,
+)
+
+pytestmark = pytest.mark.torch
+
+
+def start(one: FrameEngine, how: Opening) -> int:
+    slot = one.open(how)
+    while not one.is_live(slot):
+        one.prefill()
+    return slot
+
+
+def talk(one: FrameEngine, slot: int, frames: int, seed: int) -> list[Spoken]:
+    return [one.step([slot], [pcm])[0] for pcm in speech(frames, seed)]
+
+
+def same(some: list[Spoken], others: list[Spoken]) -> bool:
+    return len(some) == len(others) and all(
+        (a.frame, a.text, a.said, a.heard) == (b.frame, b.text, b.said, b.heard)
+        and np.array_equal(a.pcm, b.pcm)
+        for a, b in zip(some, others, strict=True)
+    )
+
+
+def tokens(spoken: list[Spoken]) -> list[tuple[int, ...]]:
+    return [(each.text, *each.said) for each in spoken]
+
+
+def test_a_stream_among_others_is_as_if_alone_bit_for_bit() -> None:
+    alone = engine()
+    slot = start(alone, opening(seed=7, prompt=persona()))
+    wanted = talk(alone, slot, 2 * WINDOW, seed=1)
+
+    busy = engine()
+    slot = start(busy, opening(seed=7, prompt=persona()))
+    others = [start(busy, opening(seed=8 + n)) for n in range(3)]
+    got = []
+    for tick, pcm in enumerate(speech(2 * WINDOW, 1)):
+        # Others take part now and then, leave, and come again.
+        taking_part = [each for n, each in enumerate(others) if (tick + n) % 3]
+        if tick == 10:
+            busy.close(others.pop())
+            others.append(start(busy, opening(seed=30, prompt=persona(4))))
+            taking_part = []
+        noise = speech(len(taking_part), 100 + tick)
+        got.append(busy.step([slot, *taking_part], [pcm, *noise])[0])
+    assert same(got, wanted)
+
+
+def test_tokens_do_not_depend_on_the_bucket() -> None:
+    results = []
+    for buckets in ((1, 2, 4), (4,)):
+        one = engine(buckets=buckets)
+        slot = start(one, opening(seed=5, taste=GREEDY))
+        results.append(tokens(talk(one, slot, WINDOW, seed=2)))
+    assert results[0] == results[1]
+
+
+def test_a_prefill_is_what_the_steps_would_have_been() -> None:
+    one = engine()
+    slot = start(one, opening(prompt=persona(), taste=GREEDY))
+    spoken = talk(one, slot, WINDOW + 9, seed=3)
+    again = one.open(opening(prompt=persona(), taste=GREEDY), one.log_of(slot))
+    while not one.is_live(again):
+        one.prefill(most=4)
+    assert one.frames(again) == len(spoken)
+    went_on = one.step([slot, again], speech(1, 4) * 2)
+    assert went_on[0].text == went_on[1].text
+    # The late codes were given; from the next step on it says what the first one says.
+    assert went_on[0].said[0] == went_on[1].said[0]
+
+
+@pytest.mark.parametrize("frames", [5, WINDOW + 9])
+def test_chunks_do_not_matter_to_a_prefill(frames: int) -> None:
+    results = []
+    for most in (4, None):
+        one = engine()
+        slot = one.open(opening(prompt=persona(frames), taste=GREEDY))
+        while not one.is_live(slot):
+            one.prefill(most)
+        results.append(tokens(talk(one, slot, 6, seed=3)))
+    assert results[0] == results[1]
+
+
+def test_taken_back_it_has_said_nothing_and_heard_everything() -> None:
+    one = engine()
+    slot = start(one, opening(seed=5))
+    spoken = talk(one, slot, 12, seed=6)
+    one.rewind(slot, 8)
+    assert not one.is_live(slot)
+    assert one.prefill() == [slot]
+    log, base = one.log_of(slot), one.log_of(slot).end - 12
+    for frame in range(12):
+        kept = log.frame(base + frame)
+        silent = (CONFIG.text_padding, CONFIG.silence)
+        wanted = silent if frame >= 8 else (spoken[frame].text, spoken[frame].said)
+        assert (kept.text, kept.said) == wanted
+        assert kept.heard == spoken[frame].heard
+    assert one.step([slot], speech(1, 9))[0].frame == 12
+
+
+def test_taken_back_it_is_what_it_would_be_had_it_been_silent() -> None:
+    one = engine()
+    slot = start(one, opening(taste=GREEDY))
+    talk(one, slot, 9, seed=6)
+    one.rewind(slot, 5)
+    one.prefill()
+    again = one.open(opening(taste=GREEDY), one.log_of(slot))
+    one.prefill()
+    got = one.step([slot, again], speech(1, 9) * 2)
+    assert (got[0].text, got[0].said) == (got[1].text, got[1].said)
+
+
+def test_a_fork_goes_on_by_itself() -> None:
+    one = engine()
+    slot = start(one, opening(seed=5, taste=GREEDY))
+    talk(one, slot, 10, seed=6)
+    fork = one.fork(slot, seed=5)
+    pcm = speech(8, seed=7)
+    both = [one.step([slot, fork], [each, each]) for each in pcm]
+    assert [a.said for a, _ in both] == [b.said for _, b in both]
+    other = speech(8, seed=8)
+    apart = [one.step([slot, fork], list(pair)) for pair in zip(pcm, other, strict=True)]
+    assert [a.heard for a, _ in apart] != [b.heard for _, b in apart]
+
+
+def test_a_shared_beginning_changes_nothing() -> None:
+    results = []
+    for name in ("", "voice"):
+        one = engine()
+        opened = []
+        for seed in (1, 2):
+            how = Opening(persona(), taste=GREEDY, seed=seed, name=name)
+            opened.append(start(one, how))
+            talk(one, opened[-1], 3, seed=seed)
+        results.append([tokens(talk(one, each, 5, seed=9)) for each in opened])
+    assert results[0] == results[1]
+
+
+def test_shared_pages_are_not_read_again() -> None:
+    one = engine()
+    start(one, Opening(persona(), name="voice"))
+    one.open(Opening(persona(), name="voice"))
+    assert one.waiting == 1
+
+
+def test_embeddings_of_a_voice_are_taken_as_they_are() -> None:
+    rows = persona().rows
+    summed = [network().weights.embeddings[0] * 0 for _ in rows]
+    one = engine()
+    slot = start(one, Opening(persona(), taste=GREEDY))
+    wanted = tokens(talk(one, slot, 5, seed=3))
+
+    from duologue.engines.models.moshi_lm import temporal
+    from duologue.engines.models.moshi_lm.prompt import Prompt
+
+    summed = temporal.embed(network().weights, torch.tensor(rows[:-3], dtype=torch.int32))
+    again = start(one, Opening(Prompt(rows[-3:], persona().last), voice=summed, taste=GREEDY))
+    assert tokens(talk(one, again, 5, seed=3)) == wanted
+
+
+def test_who_finds_no_place_is_told_so_and_nobody_else_suffers() -> None:
+    one = engine(slots=2, buckets=(2,))
+    slots = [start(one, opening(seed=n)) for n in range(2)]
+    with pytest.raises(CapacityError, match="all 2 places"):
+        one.open(opening())
+    one.close(slots[0])
+    assert start(one, opening()) == slots[0]
+
+
+def test_a_thousand_calls_leave_nothing_behind() -> None:
+    one = engine()
+    free = one.pages.free
+    for seed in range(100):
+        slot = start(one, opening(seed=seed))
+        talk(one, slot, 1, seed=seed)
+        one.close(slot)
+    assert one.pages.free == free
+    assert one.streams == 0
+
+
+def test_windows_become_shorter_and_no_call_ends() -> None:
+    one = engine(pages=14)
+    slots = [start(one, opening(seed=n)) for n in range(3)]
+    for tick in range(WINDOW + 4):
+        one.step(slots, speech(3, tick))
+    assert one.shortened
+    assert all(one.frames(slot) == WINDOW + 4 for slot in slots)

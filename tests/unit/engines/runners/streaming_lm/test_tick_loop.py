@@ -1,0 +1,150 @@
+"""The beat, with a clock that the test moves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from duologue.engines.runners.streaming_lm.tick_loop import (
+    Freeze,
+    Hear,
+    Join,
+    Leave,
+    Mailbox,
+    Rewind,
+    TickLoop,
+)
+from duologue.engines.schedulers.frame_feed import FeedLimits
+from duologue.engines.schedulers.frame_groups import GroupPlan
+from tests.unit.engines.runners.streaming_lm.tiny_network import SAMPLES, engine, opening, persona
+
+pytestmark = pytest.mark.torch
+
+PERIOD_S = 0.08
+FEED = FeedLimits(frame_samples=SAMPLES, rate_hz=600, debt_samples=2 * SAMPLES, max_slip_samples=1)
+
+
+class Call:
+    """A loop of two places, and a clock on which nothing takes time."""
+
+    def __init__(self, groups: int = 1) -> None:
+        self.now = 0.0
+        self.told = 0
+        self.engine = engine(slots=3, buckets=(3,))
+        costs = {4: 0.01, 16: 0.03}
+        plan = GroupPlan(groups, 2 // groups, 0.09)
+        self.loop = TickLoop(self.engine, plan, FEED, costs, 0.0, self.tell)
+
+    def tell(self) -> None:
+        self.told += 1
+
+    def join(self, key: str, seed: int = 1, tokens: int = 0) -> Mailbox:
+        mailbox = Mailbox()
+        prompt = persona(tokens) if tokens else None
+        self.loop.take(Join(key, opening(seed, prompt), mailbox), self.now)
+        return mailbox
+
+    def hear(self, key: str, level: float) -> None:
+        self.loop.take(Hear(key, np.full(SAMPLES, level, np.float32), self.now), self.now)
+
+    def run(self, until: float) -> None:
+        """Do what is due up to a moment."""
+        while True:
+            due = self.loop.advance(self.now, lambda: self.now)
+            if due is None or due > until:
+                self.now = until
+                return
+            self.now = max(self.now, due)
+
+
+def test_a_frame_comes_at_every_tick_audio_or_none() -> None:
+    call = Call()
+    mailbox = call.join("a")
+    call.run(0.01)
+    call.hear("a", 0.5)
+    call.run(10 * PERIOD_S + 0.01)
+    assert [said.frame.frame for said in mailbox.spoken] == list(range(10))
+    assert call.told == 10
+    assert call.loop.counters().silent_frames == 9
+
+
+def test_a_tick_is_told_once_for_all_streams() -> None:
+    call = Call()
+    boxes = [call.join("a"), call.join("b", 2)]
+    call.run(4 * PERIOD_S + 0.01)
+    assert [len(box.spoken) for box in boxes] == [4, 4]
+    assert call.told == 4
+
+
+def test_a_prompt_is_read_between_ticks_in_chunks_that_fit() -> None:
+    call = Call()
+    first = call.join("a")
+    call.run(0.07)
+    second = call.join("b", 2, tokens=9)
+    # Neither chunk is done before the tick of the first stream.
+    call.run(0.075)
+    assert call.engine.waiting == 13
+    call.run(5 * PERIOD_S + 0.01)
+    assert len(first.spoken) == 5
+    assert len(second.spoken) == 4
+
+
+def test_who_does_not_fit_is_told_so_and_the_others_go_on() -> None:
+    call = Call()
+    boxes = [call.join("a"), call.join("b"), call.join("c")]
+    assert boxes[2].error is not None
+    assert "holds 2 calls" in str(boxes[2].error)
+    assert call.told == 1
+    call.loop.take(Leave("a"), 0.0)
+    call.run(PERIOD_S + 0.01)
+    assert (len(boxes[0].spoken), len(boxes[1].spoken)) == (0, 1)
+
+
+def test_a_frozen_stream_stands_still_and_what_it_would_hear_is_lost() -> None:
+    call = Call()
+    mailbox = call.join("a")
+    call.run(2 * PERIOD_S + 0.01)
+    call.loop.take(Freeze("a", True), call.now)
+    call.hear("a", 0.5)
+    call.run(5 * PERIOD_S + 0.01)
+    assert len(mailbox.spoken) == 2
+    call.loop.take(Freeze("a", False), call.now)
+    call.run(7 * PERIOD_S + 0.01)
+    assert [said.frame.frame for said in mailbox.spoken] == [0, 1, 2, 3]
+    assert call.loop.counters().dropped_samples == SAMPLES
+
+
+def test_a_stream_is_taken_back_between_two_ticks() -> None:
+    call = Call()
+    mailbox = call.join("a")
+    call.run(6 * PERIOD_S + 0.01)
+    call.loop.take(Rewind("a", 3), call.now)
+    call.run(8 * PERIOD_S + 0.01)
+    assert [(said.frame.frame, said.rewinds) for said in mailbox.spoken] == [
+        *((frame, 0) for frame in range(6)),
+        (6, 1),
+        (7, 1),
+    ]
+    # Too far in the future, which changes nothing but the count.
+    call.loop.take(Rewind("a", 300), call.now)
+    call.run(9 * PERIOD_S + 0.01)
+    assert mailbox.spoken[-1].rewinds == 2
+
+
+def test_news_of_a_stream_that_has_left_is_no_error() -> None:
+    call = Call()
+    call.join("a")
+    call.loop.take(Leave("a"), 0.0)
+    call.hear("a", 0.5)
+    call.loop.take(Rewind("a", 0), 0.0)
+    call.loop.take(Leave("a"), 0.0)
+    call.run(1.0)
+    assert call.loop.members == call.engine.streams == 0
+
+
+def test_groups_tick_one_after_the_other() -> None:
+    call = Call(groups=2)
+    boxes = [call.join("a"), call.join("b")]
+    call.run(PERIOD_S + 0.01)
+    assert [len(box.spoken) for box in boxes] in ([1, 1], [2, 1], [1, 2])
+    assert call.told == sum(len(box.spoken) for box in boxes)
