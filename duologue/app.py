@@ -72,7 +72,7 @@ from duologue.sessions.via import DIALECTS, TRANSPORTS
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, LoopLagProbe, Metrics, keep_flight
 from duologue.telemetry.settings import TelemetrySettings
-from duologue.telemetry.tape import Recordings
+from duologue.telemetry.tape import MAX_WAITING_BYTES, Recordings
 
 if TYPE_CHECKING:
     from duologue.telemetry.tracing import Traces
@@ -210,8 +210,14 @@ async def running_app(
         if gateway.wyoming_port is None
         else WyomingServer(services, admission, gateway.host, gateway.wyoming_port)
     )
+    door = FrontDoor(access, admission, gateway.http)
+    looks = (
+        sessions.note_fills,
+        engine.note_fills,
+        partial(_note_fills, metrics, door, recordings),
+    )
     routes = [
-        *StatusRoutes(host, admission, metrics).routes(),
+        *StatusRoutes(host, admission, metrics, looks).routes(),
         *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
         *ClientSecretRoutes(host, access, gateway.http).routes(),
         *BetaSecretRoutes(host, access, gateway.http).routes(),
@@ -225,7 +231,6 @@ async def running_app(
     routes += OpenApiRoutes(routes).routes()
     routes += AdminRoutes(host, admission, access, gateway).routes()
     paths = [(route.method, route.path) for route in routes]
-    door = FrontDoor(access, admission, gateway.http)
     application = make_application(realtime, phone, routes, door, CrossOrigin(access))
     RequestCount(metrics).install(application)
     runner = web.AppRunner(
@@ -373,6 +378,14 @@ def _flight_keeper(
         loop.run_in_executor(None, write, flight)
 
     return keep
+
+
+def _note_fills(metrics: Metrics, door: FrontDoor, recordings: Recordings | None) -> None:
+    """Publish how full the bounds are that nobody else looks after."""
+    metrics.bound_fill["http_requests"].set(door.fill)
+    waiting_bytes = 0 if recordings is None else recordings.waiting_bytes
+    metrics.held_bytes["recordings"].set(waiting_bytes)
+    metrics.bound_fill["recordings"].set(waiting_bytes / MAX_WAITING_BYTES)
 
 
 def _recordings(telemetry: TelemetrySettings) -> Recordings | None:

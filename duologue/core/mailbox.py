@@ -7,6 +7,7 @@ not know what the items mean.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from duologue.core.errors import LimitExceeded
@@ -34,6 +35,9 @@ class Mailbox(Generic[T]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
 
     def put(self, item: T) -> None:
         """Add an item.

@@ -2,17 +2,25 @@
 
 Minutes of audio in one message are allowed, but must not hold the loop for everybody: they are
 taken in slices, a few at a time, and what the client says meanwhile waits its turn behind them.
-This module must not know sessions or time.
+Bounded in number and in bytes. This module must not know sessions or time.
 """
 
 from __future__ import annotations
 
-from duologue.core.mailbox import Mailbox
-from duologue.protocol.commands import AppendAudio
+from duologue.core.mailbox import Mailbox, MailboxFull
+from duologue.protocol.commands import AppendAudio, CreateItem
+from duologue.protocol.items import InputAudio, MessageItem, text_bytes
 from duologue.sessions.inputs import SessionInput
 
 SLICE_BYTES = 48_000
 """A second of 24 kHz PCM, which takes about two milliseconds to convert."""
+
+
+BACKLOG_BYTES = 32 << 20
+"""What may wait unless the settings say otherwise: the largest append, and as much behind it."""
+
+INPUT_BYTES = 256
+"""What an input is booked at besides its content, rounded up."""
 
 
 def is_long(item: SessionInput) -> bool:
@@ -20,18 +28,41 @@ def is_long(item: SessionInput) -> bool:
     return isinstance(item, AppendAudio) and len(item.audio) > SLICE_BYTES
 
 
+def weight(item: SessionInput) -> int:
+    """What an input counts as while it waits, in bytes."""
+    if isinstance(item, AppendAudio):
+        return INPUT_BYTES + len(item.audio)
+    if isinstance(item, CreateItem):
+        parts = item.item.content if isinstance(item.item, MessageItem) else ()
+        sounds = (part.audio for part in parts if isinstance(part, InputAudio))
+        sound = sum(len(each) for each in sounds if isinstance(each, bytes))
+        return INPUT_BYTES + text_bytes(item.item) + sound
+    return INPUT_BYTES
+
+
 class Backlog:
-    """Inputs of one client in order, bounded in number."""
+    """Inputs of one client in order.
+
+    Args:
+        capacity: How many may wait.
+        max_bytes: What they may weigh together; the largest append always fits into an empty one.
+    """
 
     __slots__ = (
         "_items",
         "_long",
         "_next",
         "_offset",
+        "capacity",
         "empty",
+        "held_bytes",
+        "max_bytes",
     )
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, max_bytes: int = BACKLOG_BYTES) -> None:
+        self.capacity = capacity
+        self.max_bytes = max_bytes
+        self.held_bytes = 0
         self._items: Mailbox[SessionInput] = Mailbox(capacity)
         self._next: SessionInput | None = None
         self._long: AppendAudio | None = None
@@ -39,13 +70,23 @@ class Backlog:
         self.empty = True
         """Nothing waits. An attribute, since it is looked at several times for every message."""
 
+    def __len__(self) -> int:
+        return len(self._items) + (self._next is not None) + (self._long is not None)
+
     def put(self, item: SessionInput) -> None:
         """Add an input.
 
         Raises:
-            MailboxFull: Too many wait; nothing changed.
+            MailboxFull: Too many wait, or too much; nothing changed.
         """
+        size = weight(item)
+        if self.held_bytes + size > self.max_bytes and not self.empty:
+            raise MailboxFull(
+                f"{self.held_bytes} bytes of input wait to be taken in, and {size} more are over "
+                f"the limit of {self.max_bytes}; send more slowly"
+            )
         self._items.put(item)
+        self.held_bytes += size
         self.empty = False
 
     def take(self) -> SessionInput | None:
@@ -53,6 +94,8 @@ class Backlog:
         item, self._next = self._next, None
         if item is None:
             item = self._items.take()
+        if item is not None:
+            self.held_bytes -= weight(item)
         self._note()
         return item
 
@@ -63,6 +106,7 @@ class Backlog:
         item = self.take()
         if item is not None and is_long(item):
             self._next = item
+            self.held_bytes += weight(item)
             self.empty = False
             return None
         return item
@@ -71,6 +115,7 @@ class Backlog:
         """Let ``take_slice`` return this append piece by piece, before anything else."""
         self._long = append
         self._offset = 0
+        self.held_bytes += weight(append)
         self.empty = False
 
     def take_slice(self) -> AppendAudio | None:
@@ -82,8 +127,14 @@ class Backlog:
         self._offset += len(piece)
         if self._offset >= len(append.audio):
             self._long = None
+            self.held_bytes -= weight(append)  # until then it is held whole
             self._note()
         return AppendAudio(audio=piece, event_id=append.event_id)
+
+    def count_held(self) -> int:
+        """Count bytes afresh; equals ``held_bytes``. For tests."""
+        waiting = (*self._items, self._next, self._long)
+        return sum(weight(item) for item in waiting if item is not None)
 
     def _note(self) -> None:
         self.empty = self._long is None and self._next is None and not self._items

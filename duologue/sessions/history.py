@@ -31,17 +31,19 @@ class History:
         "_by_id",
         "_deleted",
         "_entries",
-        "_held_bytes",
         "_max_bytes",
         "_max_items",
         "_pairs",
         "changes",
+        "held_bytes",
     )
 
     def __init__(self, max_items: int, max_bytes: int = 8 << 20) -> None:
         self._max_items = max_items
         self._max_bytes = max_bytes
-        self._held_bytes = 0
+        self.held_bytes = 0
+        """What clients have put into the items: text and pictures."""
+
         self._entries: list[Entry] = []
         self.changes = 0
         """Grows whenever ``view`` would be another one."""
@@ -117,9 +119,9 @@ class History:
                 param="previous_item_id",
             )
         size = text_bytes(item)
-        if self._held_bytes + size > self._max_bytes:
+        if self.held_bytes + size > self._max_bytes:
             raise LimitExceeded(
-                f"the conversation would hold {self._held_bytes + size} bytes, "
+                f"the conversation would hold {self.held_bytes + size} bytes, "
                 f"the limit is {self._max_bytes}; delete some items first",
                 code="conversation_full",
                 param="item",
@@ -152,7 +154,7 @@ class History:
             self._entries.insert(self._entries.index(after) + 1, entry)
         self._by_id[item.id] = entry
         self._pairs.add(item)
-        self._held_bytes += size
+        self.held_bytes += size
         self.changes += 1
         return entry
 
@@ -231,7 +233,7 @@ class History:
         del self._by_id[entry.item.id]
         self._pairs.remove(entry.item)
         self._deleted.append(entry.item.id)
-        self._held_bytes -= entry.size_bytes
+        self.held_bytes -= entry.size_bytes
         self.changes += 1
 
     def heard_of(self, response_id: str) -> str:
@@ -240,6 +242,10 @@ class History:
         return "".join(
             each.heard_text() for each in spoken if each and each.response_id == response_id
         )
+
+    def count_held(self) -> int:
+        """Count bytes afresh; equals ``held_bytes``. For tests."""
+        return sum(entry.size_bytes for entry in self._entries)
 
     def view(self) -> tuple[ItemView, ...]:
         """Return the conversation as a prompt should have it."""

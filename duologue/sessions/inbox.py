@@ -11,7 +11,7 @@ from collections.abc import Callable
 from duologue.core.mailbox import Mailbox
 from duologue.engines.ports import EngineEvent
 from duologue.protocol.commands import AppendAudio
-from duologue.sessions.backlog import Backlog, is_long
+from duologue.sessions.backlog import BACKLOG_BYTES, Backlog, is_long
 from duologue.sessions.inputs import Rejected, SessionInput
 
 Judge = Callable[[AppendAudio], AppendAudio | Rejected]
@@ -23,20 +23,21 @@ class Inbox:
 
     Args:
         capacity: How many of the engine's may wait, and as many of the client's.
+        max_bytes: What those of the client may weigh.
     """
 
-    __slots__ = ("_backlog", "_events", "waiting")
+    __slots__ = ("backlog", "events", "waiting")
 
-    def __init__(self, capacity: int) -> None:
-        self._events: Mailbox[EngineEvent] = Mailbox(capacity)
-        self._backlog = Backlog(capacity)
+    def __init__(self, capacity: int, max_bytes: int = BACKLOG_BYTES) -> None:
+        self.events: Mailbox[EngineEvent] = Mailbox(capacity)
+        self.backlog = Backlog(capacity, max_bytes)
         self.waiting = False
         """Something waits. An attribute, since it is looked at several times for every message."""
 
     @property
     def client_waits(self) -> bool:
         """Something waits that the client said."""
-        return not self._backlog.empty
+        return not self.backlog.empty
 
     def put_event(self, event: EngineEvent) -> None:
         """Add what came out of the engine.
@@ -44,7 +45,7 @@ class Inbox:
         Raises:
             MailboxFull: Too much waits; nothing changed.
         """
-        self._events.put(event)
+        self.events.put(event)
         self.waiting = True
 
     def put(self, item: SessionInput) -> None:
@@ -53,12 +54,12 @@ class Inbox:
         Raises:
             MailboxFull: Too much waits; nothing changed.
         """
-        self._backlog.put(item)
+        self.backlog.put(item)
         self.waiting = True
 
     def take(self) -> SessionInput | None:
         """Remove and return what may be applied at once: nothing that waits for a long append."""
-        item = self._events.take() or self._backlog.take_short()
+        item = self.events.take() or self.backlog.take_short()
         if item is None:
             self._note()
         return item
@@ -68,16 +69,16 @@ class Inbox:
 
         ``None`` where a long append has only been judged.
         """
-        item: SessionInput | None = self._backlog.take_slice()
+        item: SessionInput | None = self.backlog.take_slice()
         if item is None:
-            item = self._backlog.take()
+            item = self.backlog.take()
             if isinstance(item, AppendAudio) and is_long(item):
                 item = judge(item)
                 if isinstance(item, AppendAudio):
-                    self._backlog.slice_up(item)
+                    self.backlog.slice_up(item)
                     item = None
         self._note()
         return item
 
     def _note(self) -> None:
-        self.waiting = len(self._events) > 0 or not self._backlog.empty
+        self.waiting = len(self.events) > 0 or not self.backlog.empty

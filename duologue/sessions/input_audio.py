@@ -30,7 +30,6 @@ class InputAudio:
     """
 
     __slots__ = (
-        "_capacity_bytes",
         "_decoded_samples",
         "_decoder",
         "_earlier_samples",
@@ -38,6 +37,7 @@ class InputAudio:
         "_pcm",
         "_seconds_per_byte",
         "_start_sample",
+        "capacity_bytes",
         "dropped_bytes",
         "next_sample",
         "rate_hz",
@@ -52,7 +52,7 @@ class InputAudio:
         self.next_sample = 0
         self.dropped_bytes = 0
         """Bytes of split samples that were never completed."""
-        self._capacity_bytes = ms_to_samples(capacity_ms, rate_hz) * SAMPLE_BYTES
+        self.capacity_bytes = ms_to_samples(capacity_ms, rate_hz) * SAMPLE_BYTES
         self._start_sample = 0
         self._pcm = bytearray()
         self._earlier_samples = 0
@@ -113,8 +113,8 @@ class InputAudio:
         if not self.retain:
             return
         room = (ms_to_samples(seconds * 1000, self.rate_hz) + 1) * SAMPLE_BYTES
-        if len(self._pcm) + room > self._capacity_bytes:
-            limit_ms = samples_to_ms(self._capacity_bytes // SAMPLE_BYTES, self.rate_hz)
+        if len(self._pcm) + room > self.capacity_bytes:
+            limit_ms = samples_to_ms(self.capacity_bytes // SAMPLE_BYTES, self.rate_hz)
             raise LimitExceeded(
                 f"the buffer holds {self.held_ms} ms of audio and {round(seconds * 1000)} ms "
                 f"more do not fit: the limit is {limit_ms} ms. Commit or clear it first.",

@@ -34,6 +34,8 @@ from duologue.protocol.session_config import (
 )
 from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.bounds import note_fills
+from duologue.sessions.inbox import Inbox
 from duologue.sessions.lease import TokenMaker, new_token
 from duologue.sessions.look import SessionLook, look_at, unplayed_s
 from duologue.sessions.machine import SessionMachine
@@ -109,6 +111,13 @@ class SessionManager:
         """Return what all open sessions look like, the oldest first."""
         now = self._clock.now()
         return [look_at(session, now) for session in self._sessions.values()]
+
+    def note_fills(self) -> None:
+        """Publish how full the bounds are, of the sessions and of the house."""
+        metrics, settings = self._observation.metrics, self._settings
+        note_fills(self._sessions.values(), settings, metrics)
+        taken = len(self._sessions) + self._places_kept
+        metrics.bound_fill["sessions"].set(taken / settings.max_sessions)
 
     @property
     def detached(self) -> int:
@@ -225,7 +234,7 @@ class SessionManager:
             self._clock,
             self._wheel,
             observer,
-            settings.mailbox_size,
+            Inbox(settings.mailbox_size, settings.input_backlog_bytes),
             self._closed,
             owner,
             resumption,

@@ -205,6 +205,11 @@ class OutputBuffer:
         queue = self._responses.get(response_id)
         return 0 if queue is None else queue.speech_bytes // SAMPLE_BYTES
 
+    def longest_speech_ms(self) -> int:
+        """Speech that waits of the response that has most of it."""
+        longest = max((queue.speech_bytes for queue in self._responses.values()), default=0)
+        return samples_to_ms(longest // SAMPLE_BYTES, self._rate_hz)
+
     def is_empty(self, response_id: str) -> bool:
         """Tell whether nothing of a response waits."""
         queue = self._responses.get(response_id)

@@ -59,7 +59,6 @@ class Session:
         "_closed",
         "_engine_effects",
         "_has_output",
-        "_inbox",
         "_journal",
         "_last_event_id",
         "_now",
@@ -72,6 +71,7 @@ class Session:
         "_wheel",
         "_woken",
         "id",
+        "inbox",
         "machine",
         "opened_at",
         "owner",
@@ -85,7 +85,7 @@ class Session:
         clock: Clock,
         wheel: TimerWheel,
         observer: SessionObserver,
-        mailbox_size: int,
+        inbox: Inbox,
         on_closed: Callable[[Session, str], None],
         owner: Owner = ANYBODY,
         resumption: Resumption | None = None,
@@ -97,7 +97,7 @@ class Session:
         self._now = clock.now
         self._wheel = wheel
         self._observer = observer
-        self._inbox = Inbox(mailbox_size)
+        self.inbox = inbox
         self._on_closed = on_closed
         # Weak, or a session that is over would wait for the collector of circles.
         crashed = weakref.WeakMethod(self._crashed)
@@ -123,6 +123,11 @@ class Session:
     def attached(self) -> bool:
         """Whether a connection takes its output."""
         return self._attachment is not None
+
+    @property
+    def journal_bytes(self) -> int:
+        """What is kept of what was sent, until the client acknowledges it."""
+        return 0 if self._journal is None else self._journal.held_bytes
 
     def start(self) -> None:
         """Greet the client."""
@@ -204,7 +209,7 @@ class Session:
         """
         if command.event_id is not None:
             self._last_event_id = command.event_id
-        if self._busy or self._inbox.waiting or is_long(command):
+        if self._busy or self.inbox.waiting or is_long(command):
             self._wait_behind(command)
         else:
             self._apply(command)
@@ -216,7 +221,7 @@ class Session:
         """
         if error.event_id is not None:
             self._last_event_id = error.event_id
-        if self._busy or self._inbox.waiting:
+        if self._busy or self.inbox.waiting:
             try:
                 self._wait_behind(Rejected(error))
                 return
@@ -242,7 +247,7 @@ class Session:
             self._barrier.run(self._take_output, deliveries, max_bytes)
         self._busy = False
         # The connection is not woken: what this leads to must not overtake what is returned here.
-        if self._inbox.waiting:
+        if self.inbox.waiting:
             self._drain()
         self._woken = self._has_output()
         if not self._settling:
@@ -261,7 +266,7 @@ class Session:
             self._apply(event)
             return
         try:
-            self._inbox.put_event(event)
+            self.inbox.put_event(event)
         except MailboxFull as exc:
             self._observer.mailbox_full()
             # Losing an output silently would leave a hole in the answer.
@@ -275,10 +280,10 @@ class Session:
             return
         self._enter_with(self.machine.on_timer)
         for _ in range(SLICES_PER_TICK):
-            if not self._inbox.client_waits or self._closed:
+            if not self.inbox.client_waits or self._closed:
                 break
             # A slice of a long append, or one whole input.
-            piece = self._inbox.take_piece(self.machine.judge)
+            piece = self.inbox.take_piece(self.machine.judge)
             if piece is not None:
                 self._apply(piece)
 
@@ -286,7 +291,7 @@ class Session:
 
     def _wait_behind(self, item: Command | Rejected) -> None:
         try:
-            self._inbox.put(item)
+            self.inbox.put(item)
         except MailboxFull:
             self._observer.mailbox_full()
             raise
@@ -298,19 +303,19 @@ class Session:
         with self._barrier:
             self._perform(change(self._now()))
         self._busy = False
-        if self._inbox.waiting:
+        if self.inbox.waiting:
             self._drain()
         self._settle()
 
     def _apply(self, item: SessionInput) -> None:
         self._step(item)
-        if self._inbox.waiting:
+        if self.inbox.waiting:
             self._drain()
         self._settle()
 
     def _drain(self) -> None:
         """Apply what came in meanwhile."""
-        while (item := self._inbox.take()) is not None:
+        while (item := self.inbox.take()) is not None:
             self._step(item)
 
     def _step(self, item: SessionInput) -> None:
@@ -353,7 +358,7 @@ class Session:
         if self._closed:
             return
         machine = self.machine
-        if self._inbox.waiting:
+        if self.inbox.waiting:
             deadline = self._now()
         elif (
             machine.timing_changed or self._woken or machine.speaking.pacing.paced_until is not None
@@ -380,7 +385,7 @@ class Session:
                 case _:
                     failed = self._engine_effects.perform(effect, self)
                     if failed is not None:
-                        self._inbox.put_event(failed)
+                        self.inbox.put_event(failed)
 
     def _crashed(self, exc: Exception) -> None:
         """A bug of ours or of a plugin: this session closes, others never notice."""

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from duologue.config import Section
+from duologue.sessions.backlog import BACKLOG_BYTES
 
 Positive = Annotated[int, Field(gt=0)]
 NotNegative = Annotated[int, Field(ge=0)]
@@ -84,6 +85,9 @@ class SessionSettings(Section):
 
     mailbox_size: Positive = 256
     """Inputs that wait while another one is applied."""
+
+    input_backlog_bytes: Positive = BACKLOG_BYTES
+    """What a client has said and that is not taken in yet: long messages, and those behind them."""
 
     max_conversation_bytes: Positive = 8 << 20
     """Text and pictures that a client may put into the conversation."""

@@ -39,6 +39,34 @@ RESUME_OUTCOMES = (
 """What became of attempts to resume a session: it waited, was still attached, or why it failed."""
 
 
+BYTE_BOUNDS = (
+    "output_buffer",
+    "journal",
+    "input_audio",
+    "input_backlog",
+    "conversation",
+    "stage_input",
+    "recordings",
+)
+"""Bounds that are counted in bytes, and so add up to memory."""
+
+BOUNDS = (
+    *BYTE_BOUNDS,
+    "output_speech",
+    "output_events",
+    "input_backlog_messages",
+    "mailbox",
+    "conversation_items",
+    "responses_beside",
+    "sessions",
+    "call_queue",
+    "stage_slots",
+    "stage_queue",
+    "http_requests",
+)
+"""Everything that holds something for somebody, and may hold no more than a number."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSets:
     """Every value that a label can take; known once plugins and pipelines are."""
@@ -110,6 +138,18 @@ class Metrics:
             "duologue_journal_bytes",
             "What is kept of what clients were sent until they acknowledge it.",
             self.journal_bytes,
+        )
+        self.held_bytes = self._gauges(
+            "duologue_held_bytes",
+            "Bytes that are held behind each bound, for all sessions, stages or calls together.",
+            "bound",
+            BYTE_BOUNDS,
+        )
+        self.bound_fill = self._gauges(
+            "duologue_bound_fill_ratio",
+            "How full the fullest holder behind each bound is; 1 is the limit.",
+            "bound",
+            BOUNDS,
         )
         self.key_sessions = self._gauges(
             "duologue_key_sessions_active",

@@ -78,6 +78,11 @@ class Recordings:
         """Begin to record a call; its file appears with its first block."""
         return Tape(partial(self._hand_over, self._folder / f"{name}{SUFFIX}"), self._content)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """What is on its way to the disk; at most ``MAX_WAITING_BYTES``."""
+        return self._waiting_bytes
+
     def close(self) -> None:
         """Wait until everything is on disk."""
         self._thread.shutdown()

@@ -181,6 +181,7 @@ async def faulty_gateway(
             stats = app.engine.stats()
             assert stats.requests == 0
             assert [(stage.busy, stage.queued) for stage in stats.stages] == [(0, 0)] * 4
+            assert sum(stage.input_bytes for stage in stats.stages) == 0
     finally:
         door.close()
     assert children() == before, "no process is left behind"

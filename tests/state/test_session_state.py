@@ -28,6 +28,7 @@ from duologue.engines.payloads import (
     ToolCallDelta,
 )
 from duologue.protocol.commands import (
+    AppendAudio,
     CancelResponse,
     ClearAudio,
     CommitAudio,
@@ -55,6 +56,8 @@ from duologue.protocol.session_patch import (
     SessionPatch,
     TurnDetectionPatch,
 )
+from duologue.sessions.backlog import SLICE_BYTES
+from duologue.sessions.bounds import fills_of
 from duologue.sessions.manager import NO_CHANGE
 from duologue.sessions.response import ResponseState
 from duologue.sessions.settings import ListeningSettings, SessionSettings
@@ -234,7 +237,10 @@ class SessionModel(RuleBasedStateMachine):
     @precondition(alive)
     @rule(
         kind=st.sampled_from(
-            ["truncate", "delete", "retrieve", "create", "create after", "create spoken"]
+            [
+                *("truncate", "delete", "retrieve", "create", "create after", "create spoken"),
+                "say a lot",
+            ]
         ),
         which=st.integers(0, 20),
         at_ms=st.integers(-10, 5000),
@@ -252,6 +258,9 @@ class SessionModel(RuleBasedStateMachine):
                 self.call.send(RetrieveItem(item_id=item_id))
             case "create":
                 self.call.send(CreateItem(item=text))
+            case "say a lot":
+                # Longer than a slice: what follows waits behind it.
+                self.call.send(AppendAudio(audio=bytes(2 * SLICE_BYTES)), CreateItem(item=text))
             case "create spoken":
                 audio = InputAudio(audio=b"\x01\x00" * 3_000)
                 self.call.send(CreateItem(item=MessageItem(role="user", content=(audio,))))
@@ -332,6 +341,13 @@ class SessionModel(RuleBasedStateMachine):
         # Beginnings and ends of responses may exceed the limit by what the open ones need.
         assert buffer.held_bytes <= self.settings.output_buffer_bytes + 5 * 12 * 256
         assert buffer.held_events <= SETTINGS.output_events + 5 * 12
+        backlog = self.call.session.inbox.backlog
+        history = self.call.machine.history
+        assert backlog.held_bytes == backlog.count_held()
+        assert history.held_bytes == history.count_held()
+        for bound, held, limit in fills_of(self.call.session, self.settings):
+            # The output's exceptions are above.
+            assert held <= limit or bound in ("output_buffer", "output_events"), bound
         # What is held to be spoken belongs to a response that goes on.
         assert buffer.has_speech() is any(
             buffer.speech_samples(response.id) for response in speaking.all()

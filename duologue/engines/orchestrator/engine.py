@@ -196,6 +196,16 @@ class Engine:
         stages = [pool.stats() for pool in self._pools.values()]
         return EngineStats(len(self._table), stages)
 
+    def note_fills(self) -> None:
+        """Publish how full the bounds of the stages are."""
+        held, fill = self._metrics.held_bytes, self._metrics.bound_fill
+        stages = [pool.stats() for pool in self._pools.values()]
+        held["stage_input"].set(sum(stage.input_bytes for stage in stages))
+        fill["stage_input"].set(max((stage.input_fill for stage in stages), default=0.0))
+        fill["stage_slots"].set(max((s.busy / s.slots for s in stages), default=0.0))
+        # A stage may have no queue; then nobody waits.
+        fill["stage_queue"].set(max((s.queued / max(1, s.queue) for s in stages), default=0.0))
+
     def on_job_report(self, stage: str, report: JobReport) -> None:
         """A pool has news of a job."""
         match report:

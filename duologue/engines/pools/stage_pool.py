@@ -69,6 +69,9 @@ class StageStats:
         replicas: How many workers there should be; ``ready``: how many there are.
         busy: Slots that are taken; ``queued``: jobs that wait for one.
         restarts: How often a worker was started again.
+        slots: Of all workers; ``queue``: places for jobs that wait.
+        input_bytes: Input that was sent and that no step has taken, of all jobs; ``input_fill``:
+            of the job with most of it, as a share of what it may have.
     """
 
     stage: str
@@ -77,6 +80,10 @@ class StageStats:
     busy: int
     queued: int
     restarts: int
+    slots: int
+    queue: int
+    input_bytes: int
+    input_fill: float
 
 
 @dataclass(slots=True)
@@ -197,6 +204,8 @@ class StagePool:
 
     def stats(self) -> StageStats:
         """Take a look."""
+        jobs: list[_Placed | _Queued] = [*self._placed.values(), *self._queued.values()]
+        waiting = [job.backlog.waiting_bytes for job in jobs]
         return StageStats(
             stage=self.key,
             replicas=len(self.replicas),
@@ -204,6 +213,10 @@ class StagePool:
             busy=len(self._placed),
             queued=len(self._queued),
             restarts=sum(replica.restarts for replica in self.replicas),
+            slots=self._spec.replicas * self._spec.max_jobs,
+            queue=self._spec.queue,
+            input_bytes=sum(waiting),
+            input_fill=max(waiting, default=0) / self._spec.max_input_bytes,
         )
 
     def on_report(self, replica: Replica, report: Report) -> None:

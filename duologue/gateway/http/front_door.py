@@ -59,6 +59,11 @@ class FrontDoor:
 
         return serve
 
+    @property
+    def fill(self) -> float:
+        """Requests that are worked on, as a share of how many may be."""
+        return self._requests / self._settings.max_requests
+
     async def wait_idle(self, timeout_s: float) -> None:
         """Wait until nothing is worked on, for ``timeout_s`` at most."""
         with suppress(TimeoutError):

@@ -6,7 +6,7 @@ This module must not change anything.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from aiohttp import web
@@ -44,16 +44,22 @@ class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StatusRoutes:
-    """The routes that look."""
+    """The routes that look.
+
+    Args:
+        refresh: Called before figures are handed out, for those that nobody writes meanwhile.
+    """
 
     def __init__(
         self,
         host: HostPort,
         admission: Admission,
         metrics: Metrics,
+        refresh: Sequence[Callable[[], None]] = (),
     ) -> None:
         self._host = host
         self._admission = admission
+        self._refresh = refresh
         self._exposition = Exposition(metrics, version=__version__)
 
     def routes(self) -> Sequence[Route]:
@@ -106,6 +112,8 @@ class StatusRoutes:
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Figures in Prometheus' text format."""
+        for look in self._refresh:
+            look()
         # It takes milliseconds and reads files. The figures may move meanwhile, as between scrapes.
         page = await asyncio.to_thread(self._exposition.page, request.headers.get("Accept", ""))
         return web.Response(body=page.body, headers={"Content-Type": page.content_type})

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from duologue.core.mailbox import MailboxFull
-from duologue.protocol.commands import AppendAudio, CommitAudio
-from duologue.sessions.backlog import SLICE_BYTES, Backlog, is_long
+from duologue.protocol.commands import AppendAudio, CommitAudio, CreateItem
+from duologue.protocol.items import InputAudio, InputText, MessageItem
+from duologue.sessions.backlog import INPUT_BYTES, SLICE_BYTES, Backlog, is_long
 
 LONG = AppendAudio(event_id="long", audio=bytes(range(250)) * 500)
 COMMIT = CommitAudio()
@@ -71,6 +73,65 @@ def test_where_nothing_is_long_nothing_waits() -> None:
     assert not backlog.empty
     assert backlog.take_short() == COMMIT
     assert backlog.empty
+
+
+def test_more_bytes_than_there_is_room_for_are_refused_and_the_largest_append_always_fits() -> None:
+    backlog = Backlog(10, max_bytes=100_000)
+    backlog.put(LONG)
+    with pytest.raises(MailboxFull, match="limit of 100000"):
+        backlog.put(AppendAudio(audio=bytes(10)))
+    assert (len(backlog), backlog.held_bytes) == (1, len(LONG.audio) + INPUT_BYTES)
+    backlog.take()
+    backlog.put(AppendAudio(audio=bytes(60_000)))
+    with pytest.raises(MailboxFull):
+        backlog.put(speech_item(60_000))
+    backlog.put(speech_item(30_000))
+
+
+def speech_item(size: int) -> CreateItem:
+    audio = InputAudio(audio=bytes(size))
+    return CreateItem(item=MessageItem(role="user", content=(audio, InputText(text="Hi"))))
+
+
+class BacklogHistory(RuleBasedStateMachine):
+    """Whatever is put, taken and sliced up: what is accounted is what is held, within the bound."""
+
+    LIMIT = 2 * SLICE_BYTES
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backlog = Backlog(6, max_bytes=self.LIMIT)
+
+    @rule(size=st.integers(0, 3 * SLICE_BYTES), kind=st.sampled_from(["audio", "item", "commit"]))
+    def put(self, size: int, kind: str) -> None:
+        kinds = {"audio": AppendAudio(audio=bytes(size)), "item": speech_item(size)}
+        before = self.backlog.held_bytes, len(self.backlog)
+        try:
+            self.backlog.put(kinds.get(kind, COMMIT))
+        except MailboxFull:
+            assert (self.backlog.held_bytes, len(self.backlog)) == before
+            assert before[1] > 0
+
+    @rule()
+    def take_short(self) -> None:
+        self.backlog.take_short()
+
+    @rule()
+    def work_off(self) -> None:
+        if self.backlog.take_slice() is None:
+            item = self.backlog.take()
+            if isinstance(item, AppendAudio) and is_long(item):
+                self.backlog.slice_up(item)
+
+    @invariant()
+    def accounted_is_held(self) -> None:
+        backlog = self.backlog
+        assert backlog.held_bytes == backlog.count_held()
+        assert backlog.empty is (len(backlog) == 0)
+        assert backlog.held_bytes <= self.LIMIT or len(backlog) == 1
+
+
+TestBacklogHistory = BacklogHistory.TestCase
 
 
 @given(sizes=st.lists(st.integers(0, 3 * SLICE_BYTES), max_size=6))

@@ -353,5 +353,14 @@ async def test_a_look_at_it() -> None:
     async with scene(replicas=2, max_jobs=2, queue=3) as here:
         here.open("a", "b", "c", "d", "e")
         assert here.pool.stats() == StageStats(
-            stage="llm", replicas=2, ready=2, busy=4, queued=1, restarts=0
+            stage="llm",
+            replicas=2,
+            ready=2,
+            busy=4,
+            queued=1,
+            restarts=0,
+            slots=4,
+            queue=3,
+            input_bytes=0,
+            input_fill=0.0,
         )

@@ -1,0 +1,83 @@
+"""How full the bounds of sessions are: what each holds, and how much it may.
+
+Looked at when figures are asked for, so that a frame pays nothing for it. This module must not
+change a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from duologue.sessions.session import Session
+from duologue.sessions.settings import SessionSettings
+from duologue.telemetry import Metrics
+
+SESSION_BYTES = (
+    "output_buffer",
+    "journal",
+    "input_audio",
+    "input_backlog",
+    "conversation",
+)
+"""Bounds of a session that are counted in bytes."""
+
+SESSION_NUMBERS = (
+    "output_speech",
+    "output_events",
+    "input_backlog_messages",
+    "mailbox",
+    "conversation_items",
+    "responses_beside",
+)
+"""Those that are counted in something else."""
+
+
+class Fill(NamedTuple):
+    """One bound of one session.
+
+    Args:
+        held: In bytes, milliseconds or pieces, as ``limit``.
+    """
+
+    bound: str
+    held: int
+    limit: int
+
+
+def fills_of(session: Session, settings: SessionSettings) -> Iterator[Fill]:
+    """Yield every bound of a session.
+
+    Output buffer and journal share one account, where there is a journal.
+    """
+    machine = session.machine
+    buffer = machine.speaking.buffer
+    audio, history = machine.listening.audio, machine.history
+    backlog, mailbox = session.inbox.backlog, session.inbox.events
+    beside = sum(1 for response in machine.speaking.all() if response.out_of_band)
+    yield Fill("output_buffer", buffer.held_bytes, settings.output_buffer_bytes)
+    yield Fill("output_speech", buffer.longest_speech_ms(), settings.output_buffer_ms)
+    yield Fill("output_events", buffer.held_events, settings.output_events)
+    yield Fill("journal", session.journal_bytes, settings.output_buffer_bytes)
+    yield Fill("input_audio", audio.held_bytes, audio.capacity_bytes)
+    yield Fill("input_backlog", backlog.held_bytes, backlog.max_bytes)
+    yield Fill("input_backlog_messages", len(backlog), backlog.capacity)
+    yield Fill("mailbox", len(mailbox), mailbox.capacity)
+    yield Fill("conversation", history.held_bytes, settings.max_conversation_bytes)
+    yield Fill("conversation_items", len(history), settings.max_items)
+    yield Fill("responses_beside", beside, settings.max_out_of_band_responses)
+
+
+def note_fills(sessions: Iterable[Session], settings: SessionSettings, metrics: Metrics) -> None:
+    """Publish what all sessions hold together, and how full the fullest of them is."""
+    held = dict.fromkeys(SESSION_BYTES, 0)
+    fullest = dict.fromkeys((*SESSION_BYTES, *SESSION_NUMBERS), 0.0)
+    for session in sessions:
+        for bound, size, limit in fills_of(session, settings):
+            if bound in held:
+                held[bound] += size
+            fullest[bound] = max(fullest[bound], size / limit)
+    for bound, total in held.items():
+        metrics.held_bytes[bound].set(total)
+    for bound, share in fullest.items():
+        metrics.bound_fill[bound].set(share)
