@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from duologue.core.clock import Clock
-from duologue.core.errors import EngineError
+from duologue.core.errors import EngineError, OutOfMemory
 from duologue.engines.credit import cost
 from duologue.engines.inbox import Inbox
 from duologue.engines.input_size import input_bytes
@@ -210,6 +210,9 @@ class StageWorker:
                 except EngineError as exc:
                     self._end(record, runner, Outcome.FAILED, exc)
                     return
+                except MemoryError:
+                    self._end(record, runner, Outcome.FAILED, _no_memory(1))
+                    return
                 record.opened = True
             case Finish():
                 job.input_ended = True
@@ -240,6 +243,9 @@ class StageWorker:
             steps = runner.step(batch)
         except EngineError as exc:
             steps = [Step(error=exc)] * len(batch)
+        except MemoryError:
+            # What its jobs held is let go with them, so the next ones may find room.
+            steps = [Step(error=_no_memory(len(batch)))] * len(batch)
         duration_s = self._clock.now() - started
         for job, step in zip(batch, steps, strict=True):
             self._take_result(self._records[job.id], step, runner)
@@ -282,3 +288,7 @@ class StageWorker:
         if self._outgoing or step_s:
             self._post(Report(self._outgoing, step_s))
             self._outgoing = []
+
+
+def _no_memory(jobs: int) -> OutOfMemory:
+    return OutOfMemory(f"no memory was left for a step of {jobs} jobs")

@@ -158,7 +158,7 @@ def environment(pid: int) -> Sequence[bytes]:
 
 @asynccontextmanager
 async def faulty_gateway(
-    folder: Path, engine: EngineSettings, sessions: SessionSettings
+    folder: Path, engine: EngineSettings, sessions: SessionSettings, *, max_jobs: int = 16
 ) -> AsyncIterator[FaultyGateway]:
     """Run the server, and check at its end that no work was left in it.
 
@@ -166,13 +166,14 @@ async def faulty_gateway(
         folder: An empty one that is on the search path of this process: the models are found in
             it as those of an installed package are.
         engine: Without its pipelines.
+        max_jobs: Slots of each stage.
     """
     desk = Desk()
     loop = asyncio.get_running_loop()
     door = await loop.create_unix_server(lambda: desk, folder / "desk")
     before = children()
     try:
-        async with running_app(_settings(folder, engine, sessions)) as app:
+        async with running_app(_settings(folder, engine, sessions, max_jobs)) as app:
             gateway = FaultyGateway(app, desk, folder)
             yield gateway
             await app.sessions.wait_empty(5)
@@ -196,8 +197,10 @@ def install_models(folder: Path) -> None:
     (metadata / "entry_points.txt").write_text("\n".join(("[duologue.runners]", *lines, "")))
 
 
-def _settings(folder: Path, engine: EngineSettings, sessions: SessionSettings) -> Settings:
-    files = tuple(_pipeline_file(folder, stage) for stage in PROBES)
+def _settings(
+    folder: Path, engine: EngineSettings, sessions: SessionSettings, max_jobs: int
+) -> Settings:
+    files = tuple(_pipeline_file(folder, stage, max_jobs) for stage in PROBES)
     return Settings(
         # Speech is made little ahead of what was sent, and that little ahead of what was heard.
         models=(ModelSettings(name="m", plugin="cascaded", options={"speech_credit_ms": 200}),),
@@ -211,7 +214,7 @@ def _absent(folder: Path, stage: str) -> Path:
     return folder / f"{stage}.absent"
 
 
-def _pipeline_file(folder: Path, stage: str) -> Path:
+def _pipeline_file(folder: Path, stage: str, max_jobs: int) -> Path:
     env = {"PYTHONPATH": f"{folder}:{ROOT}"}
     runner = RUNNERS.get(stage, "energy_vad")
     settings = {
@@ -221,7 +224,7 @@ def _pipeline_file(folder: Path, stage: str) -> Path:
     }
     if stage == "vad":
         settings = {}
-    spec = StageSpec(name=stage, runner=runner, max_jobs=16, env=env, settings=settings)
+    spec = StageSpec(name=stage, runner=runner, max_jobs=max_jobs, env=env, settings=settings)
     return write_pipeline(folder, spec)
 
 

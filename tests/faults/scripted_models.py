@@ -14,6 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import resource
 import socket
 import threading
 from array import array
@@ -43,9 +44,10 @@ from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
 from duologue.engines.runners.scripted import ToneRunner, ToneSettings
 
-FAULTS = ("wait", "half", "raise", "crash", "hang", "twice", "backwards", "short")
+FAULTS = ("wait", "half", "raise", "crash", "hang", "starve", "twice", "backwards", "short")
 """``wait`` and ``half`` say nothing more, before the first and after half of the outputs; other
-jobs go on. The next four come at half of them, the last two concern all of them."""
+jobs go on. The next five come at half of them, ``starve`` being a step that finds no memory; the
+last three concern all of them."""
 
 WORDS = ("hello", "again", "long", "asr", "llm", "tts", *FAULTS, "weather")
 
@@ -117,7 +119,7 @@ class FaultySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     max_batch: int = 16
 
 
-Stop = Literal["hold", "raise", "crash", "hang", "end"]
+Stop = Literal["hold", "raise", "crash", "hang", "starve", "end"]
 
 
 @dataclass(slots=True)
@@ -187,6 +189,9 @@ class FaultyRunner:
             case "hang":
                 threading.Event().wait()
                 return Step()
+            case "starve":
+                _find_no_memory()
+                return Step()
             case "end":
                 return Step(done=True)
             case _:
@@ -202,7 +207,7 @@ class FaultyRunner:
         match kind:
             case "wait":
                 yield "hold"
-            case "half" | "raise" | "crash" | "hang" | "short":
+            case "half" | "raise" | "crash" | "hang" | "starve" | "short":
                 yield from outputs[:half]
                 stops: dict[str, Stop] = {"half": "hold", "short": "end"}
                 yield stops.get(kind, cast(Stop, kind))
@@ -212,7 +217,7 @@ class FaultyRunner:
             case "backwards":
                 yield from reversed(outputs)
                 return
-        if kind not in ("half", "raise", "crash", "hang", "short"):
+        if kind not in ("half", "raise", "crash", "hang", "starve", "short"):
             yield from outputs
 
     def _is_first_time(self, kind: str) -> bool:
@@ -220,6 +225,22 @@ class FaultyRunner:
             desk.connect(self._settings.desk)
             desk.sendall(f"{self._settings.stage} {kind}".encode())
             return desk.recv(1) == b"y"
+
+
+def _find_no_memory() -> None:
+    """Ask the system for more than this process may have, and let it refuse.
+
+    Raises:
+        MemoryError: Always.
+    """
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (16 << 20), limit[1]))
+    try:
+        _hoard = [bytearray(1 << 20) for _ in range(4096)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limit)
+    raise AssertionError("there was no limit")
 
 
 class Recogniser(FaultyRunner):

@@ -44,6 +44,7 @@ class EchoRunner:
         self.during_step: Callable[[Sequence[Job]], None] = lambda jobs: None
         self.answer: Callable[[Job, Payload], Step] = lambda job, payload: Step((payload,))
         self.refuse: set[str] = set()
+        self.starve: set[str] = set()
 
     def warm_up(self) -> None:
         self.calls.append("warm_up")
@@ -51,6 +52,8 @@ class EchoRunner:
     def open(self, job: Job) -> None:
         if job.id in self.refuse:
             raise EngineError("no room", code="out_of_memory")
+        if job.id in self.starve:
+            raise MemoryError
         self.calls.append(f"open {job.id}")
 
     def ready(self, job: Job) -> bool:
@@ -269,6 +272,26 @@ class TestFailure:
         assert scene.end("a") == JobEnded("a", FAILED, "device_lost", "device lost")
         assert scene.end("b").code == "device_lost"
         assert scene.text("c") == "c"
+
+    def test_a_step_without_memory_fails_its_jobs_and_the_worker_goes_on(self) -> None:
+        scene = Scene(EchoRunner(max_batch=2))
+
+        def starve(jobs: Sequence[Job]) -> None:
+            if jobs[0].id == "a":
+                raise MemoryError
+
+        scene.runner.during_step = starve
+        scene.run(*(Open(job, word(job)) for job in "abc"))
+        assert [scene.end(job).code for job in "ab"] == ["out_of_memory"] * 2
+        assert scene.text("c") == "c"
+        assert {"close a", "close b"} <= set(scene.runner.calls)
+
+    def test_a_job_that_cannot_be_opened_for_want_of_memory_fails_alone(self) -> None:
+        scene = Scene()
+        scene.runner.starve.add("a")
+        scene.run(Open("a", word("x")), Open("b", word("y")))
+        assert scene.end("a").code == "out_of_memory"
+        assert scene.end("b").outcome is COMPLETED
 
     def test_any_other_exception_ends_the_worker(self) -> None:
         scene = Scene()
