@@ -41,6 +41,7 @@ from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.chat import ChatRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
+from duologue.gateway.http.connection_watch import ConnectionWatch
 from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.counting import RequestCount
 from duologue.gateway.http.faults import server_logger
@@ -49,7 +50,6 @@ from duologue.gateway.http.models import ModelRoutes
 from duologue.gateway.http.openapi import OpenApiRoutes
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.speech import SpeechRoutes
-from duologue.gateway.http.stalled import StalledClients
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.http.transcriptions import TranscriptionRoutes
 from duologue.gateway.settings import NOT_KEYS, GatewaySettings
@@ -241,7 +241,7 @@ async def running_app(
         logger=server_logger(),
         shutdown_timeout=gateway.close_timeout_s,
     )
-    stalled = StalledClients(partial(_transports, runner), clock, wheel, gateway.http.stall_limit_s)
+    watch = ConnectionWatch(runner, clock, wheel, gateway.http)
     # Undone from the last to the first, each whatever becomes of the others.
     async with AsyncExitStack() as undo:
         if traces is not None:
@@ -258,14 +258,14 @@ async def running_app(
             undo.push_async_callback(wyoming.close)
         undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
         undo.callback(lag.stop)
-        undo.callback(stalled.stop)
+        undo.callback(watch.stop)
         await runner.setup()
         await calls.start()
         await _listen(runner, gateway, tls)
         if wyoming is not None:
             await wyoming.start()
         lag.start()
-        stalled.start()
+        watch.start()
         await engine.start(progress)
         admission.open()
         yield App(
@@ -340,11 +340,6 @@ def why_not_listening(gateway: GatewaySettings, exc: OSError) -> str:
                 f"{place}: this is not an address of this machine. --gateway.host is 127.0.0.1 for "
                 "this machine alone, 0.0.0.0 for its networks."
             )
-
-
-def _transports(runner: web.AppRunner) -> list[asyncio.Transport | None]:
-    server = runner.server
-    return [] if server is None else [handler.transport for handler in server.connections]
 
 
 async def _drain(

@@ -20,6 +20,10 @@ class HttpSettings(Section):
     max_requests: Annotated[int, Field(ge=1, le=10_000)] = 64
     """Requests that are worked on at the same time; further ones are refused with 503."""
 
+    first_request_timeout_s: Seconds = 20.0
+    """A connection that has not sent the head of its first request after so long is dropped, a
+    call's too."""
+
     body_timeout_s: Seconds = 30.0
     """A client has so long to send its request."""
 

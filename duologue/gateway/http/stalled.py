@@ -33,7 +33,7 @@ class StalledClients:
     """Looks at all connections now and then; a member of the timer wheel.
 
     Args:
-        connections: Those that are open; ``None`` for one that is just going.
+        connections: Those that are open.
         limit_s: How long a client may take nothing.
 
     Concurrency:
@@ -42,7 +42,7 @@ class StalledClients:
 
     def __init__(
         self,
-        connections: Callable[[], Iterable[SendingTransport | None]],
+        connections: Callable[[], Iterable[SendingTransport]],
         clock: Clock,
         wheel: TimerWheel,
         limit_s: float,
@@ -68,8 +68,8 @@ class StalledClients:
         """Let go of those whose time is over."""
         before, self._waiting = self._waiting, {}
         for transport in self._connections():
-            left = 0 if transport is None else transport.get_write_buffer_size()
-            if transport is None or not left:
+            left = transport.get_write_buffer_size()
+            if not left:
                 continue
             last, looks = before.get(transport, (0, 0))
             looks = looks + 1 if left == last else 0

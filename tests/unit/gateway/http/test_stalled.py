@@ -22,7 +22,7 @@ class Scene:
         self.clock = FakeClock()
         wheel = TimerWheel(self.clock.call_at)
         self.clients = [FakeTransport(each) for each in left]
-        self.watch = StalledClients(lambda: [*self.clients, None], self.clock, wheel, 60.0)
+        self.watch = StalledClients(lambda: self.clients, self.clock, wheel, 60.0)
         self.watch.start()
 
 
