@@ -12,6 +12,6 @@ import uvloop
 def pytest_asyncio_loop_factories(
     item: pytest.Item,
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    if item.path.name == "test_gateway_faults.py":
+    if item.path.name in ("test_gateway_faults.py", "test_black_holes.py"):
         return {"uvloop": uvloop.new_event_loop}
     return {"asyncio": asyncio.new_event_loop}

@@ -8,6 +8,11 @@ from __future__ import annotations
 from enum import Enum
 
 
+STOOD_STILL_S = 0.25
+"""A look that comes so late means that this process stood still itself: the answer may have come
+meanwhile and lie unread, so the peer is asked once more."""
+
+
 class Beat(Enum):
     """What is due."""
 
@@ -40,9 +45,11 @@ class Heartbeat:
 
     def on_timer(self, now: float) -> Beat:
         """Tell what is due now; may be called early."""
-        if now < self.next_deadline():
+        deadline = self.next_deadline()
+        if now < deadline:
             return Beat.NOTHING
-        if self._asked_at is not None and self._asked_at >= self.heard_at:
+        stood_still = now > deadline + STOOD_STILL_S
+        if not stood_still and self._asked_at is not None and self._asked_at >= self.heard_at:
             return Beat.GIVE_UP
         self._asked_at = now
         return Beat.PING

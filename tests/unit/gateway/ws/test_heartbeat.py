@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.gateway.ws.heartbeat import Beat, Heartbeat
+from duologue.gateway.ws.heartbeat import STOOD_STILL_S, Beat, Heartbeat
 
 
 def test_a_silent_peer_is_asked_after_the_interval_and_given_up_half_as_long_later() -> None:
@@ -36,6 +36,13 @@ def test_a_byte_at_the_moment_of_the_question_is_not_its_answer() -> None:
     assert heart.next_deadline() == 130.0
 
 
+def test_a_process_that_stood_still_blames_nobody_and_asks_again() -> None:
+    heart = Heartbeat(20.0, now=100.0)
+    assert heart.on_timer(120.0) is Beat.PING
+    assert heart.on_timer(132.0) is Beat.PING
+    assert heart.on_timer(142.0) is Beat.GIVE_UP
+
+
 @given(
     st.floats(0.1, 100),
     st.lists(st.tuples(st.sampled_from(["hear", "look"]), st.floats(0, 60)), max_size=60),
@@ -59,6 +66,7 @@ def test_nobody_is_given_up_unasked_or_before_its_time(
             assert heart.next_deadline() > now
         if beat is Beat.GIVE_UP:
             assert asked is not None
+            assert now <= deadline + STOOD_STILL_S
             assert asked >= heard
             assert now >= asked + interval_s / 2
             return
