@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import gc
-import json
 import logging
 import random
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import pytest
@@ -23,7 +21,6 @@ from tests.faults.gateway_line import (
     CREATE,
     LONG,
     PATH,
-    UPDATE,
     append,
     call,
     line_settings,

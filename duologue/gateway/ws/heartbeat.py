@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-
 STOOD_STILL_S = 0.25
 """A look that comes so late means that this process stood still itself: the answer may have come
 meanwhile and lie unread, so the peer is asked once more."""
