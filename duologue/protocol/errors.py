@@ -101,6 +101,7 @@ class ErrorCode(StrEnum):
     OUTPUT_OVERFLOW = "output_overflow"
     STAGE_FAILED = "stage_failed"
     STAGE_TIMEOUT = "stage_timeout"
+    RESPONSE_INAUDIBLE = "response_inaudible"
     REPLICA_LOST = "replica_lost"
     HOST_LOST = "session_host_lost"
     OUT_OF_MEMORY = "out_of_memory"
@@ -245,6 +246,9 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
             500, "A model failed while answering; the server's log says why."
         ),
         ErrorCode.STAGE_TIMEOUT: _server(504, "A model did not answer in time."),
+        ErrorCode.RESPONSE_INAUDIBLE: _server(
+            504, "The answer was written, but no speech of it came in time."
+        ),
         ErrorCode.REPLICA_LOST: _server(503, "A model was restarted while answering."),
         ErrorCode.HOST_LOST: _server(
             503, "The process that held the session is gone; open a new one.", close_code=1012

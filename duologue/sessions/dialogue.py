@@ -261,18 +261,6 @@ class Dialogue:
             if response.state is ResponseState.CREATED and item_id in response.awaits:
                 self.stop(response, "failed", code, now)
 
-    def fail_silent(self, timeout_s: float, now: float) -> None:
-        """Fail responses from which nothing has come for too long, though nothing waits."""
-        for response in self._speaking.all():
-            if self._is_silent(response) and now >= response.progress_at + timeout_s:
-                self.stop(response, "failed", ErrorCode.STAGE_TIMEOUT, now)
-
-    def silent_since(self) -> float | None:
-        """When the response that is silent for longest last produced something."""
-        return min(
-            (r.progress_at for r in self._speaking.all() if self._is_silent(r)), default=None
-        )
-
     def settle(self, now: float) -> None:
         """Grant credit for what was sent, close lanes of what has ended, begin what is due."""
         speaking = self._speaking
@@ -361,13 +349,6 @@ class Dialogue:
                 content_index=0,
                 audio_end_ms=samples_to_ms(heard_samples, self._speaking.rate_hz),
             )
-        )
-
-    def _is_silent(self, response: Response) -> bool:
-        if self._host.capabilities.decides_turns:
-            return False
-        return response.state is not ResponseState.DRAINING and self._speaking.buffer.is_empty(
-            response.id
         )
 
     def _view(self, config: ResponseConfig) -> tuple[ItemView, ...]:

@@ -51,6 +51,7 @@ from duologue.sessions.plugin_host import PluginHost
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.speaking import Speaking, output_limits
 from duologue.sessions.streams import Owner, Stream, Streams
+from duologue.sessions.watchdog import Watchdog
 
 
 class SessionMachine:
@@ -136,6 +137,12 @@ class SessionMachine:
             response_config(config),
             settings.max_out_of_band_responses,
             extensions,
+        )
+        self._watchdog = Watchdog(
+            self.speaking,
+            settings.response_timeout_s,
+            settings.inaudible_timeout_s,
+            patient=capabilities.decides_turns,
         )
         self._dialogue.muted = config.kind == "transcription"
         if config.duplex is None:
@@ -262,7 +269,8 @@ class SessionMachine:
         while lifetime.beat(now):
             self._dialogue.tell(Tick(lifetime.ticks), now)
         self._person.let_pass(settings.response_timeout_s, now)
-        self._dialogue.fail_silent(settings.response_timeout_s, now)
+        for response, code in self._watchdog.stuck(now):
+            self._dialogue.stop(response, "failed", code, now)
         return self._settle(now)
 
     def next_deadline(self) -> float:
@@ -275,12 +283,11 @@ class SessionMachine:
         deadline = self.lifetime.next_deadline()
         if (paced := self.speaking.pacing.paced_until) is not None and paced < deadline:
             deadline = paced
-        for due in (self._dialogue.due_at(), self._person.due_at()):
+        for due in (self._dialogue.due_at(), self._person.due_at(), self._watchdog.due_at()):
             if due is not None and due < deadline:
                 deadline = due
-        for since in (self._dialogue.silent_since(), self._person.untranscribed_since()):
-            if since is not None:
-                deadline = min(deadline, since + self._settings.response_timeout_s)
+        if (since := self._person.untranscribed_since()) is not None:
+            deadline = min(deadline, since + self._settings.response_timeout_s)
         if self.side.idle_timeout_s is not None and not self._person.away:
             deadline = min(deadline, self.side.idle_at())
         return deadline

@@ -15,8 +15,10 @@ from duologue.engines.payloads import AudioChunk, VoiceActivity
 from duologue.engines.ports import Output, Request
 from duologue.protocol.commands import AppendAudio
 from duologue.protocol.duplex.commands import AcknowledgeEvents
+from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event, SpeechStarted, SpeechStopped
 from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
+from duologue.protocol.response_resource import ResponseResource
 from duologue.sessions.inputs import SessionInput
 from duologue.telemetry import Flight, FlightRecorder, Kinds, Logger, Metrics, get_logger
 from duologue.telemetry.metrics import STOPS
@@ -27,6 +29,9 @@ STALE_AT_SESSION = "session"
 """The stage under which output is counted that a session dropped, rather than the engine."""
 
 TURN_DETECTED = "turn_detected"
+
+STUCK_CODES = (ErrorCode.STAGE_TIMEOUT, ErrorCode.RESPONSE_INAUDIBLE)
+"""Of answers that the watchdog has given up."""
 
 AUDIO_NOTE_S = 1.0
 """Audio is noted so often, with its size since the last note: each message would cost as much as
@@ -182,6 +187,8 @@ class SessionObserver:
                 if reason == TURN_DETECTED and self._speech_began_at is not None:
                     stopped_s = self._audio_sent_at - self._speech_began_at
                     self._barge_in_stop.observe(max(0.0, stopped_s))
+                if response.status == "failed" and reason in STUCK_CODES:
+                    self._stuck(response, reason)
                 self._log.info(
                     "response_done",
                     response_id=response.id,
@@ -235,6 +242,14 @@ class SessionObserver:
         self._metrics.session_closed[reason].inc()
         self._metrics.stale_output_dropped[STALE_AT_SESSION].inc(stale_dropped)
         self._log.info("session_closed", reason=reason)
+
+    def _stuck(self, response: ResponseResource, reason: str) -> None:
+        """An answer for which somebody has waited in vain."""
+        what = "broken_off" if response.output else "unanswered"
+        if reason == ErrorCode.RESPONSE_INAUDIBLE:
+            what = "inaudible"
+        self._metrics.responses_stuck[what].inc()
+        self._log.warning("response_stuck", response_id=response.id, what=what, code=reason)
 
     def _audio_delivered(self, now: float) -> None:
         """Audio that is worth a note: the first of an answer, and some once a second."""

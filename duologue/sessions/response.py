@@ -58,6 +58,8 @@ class Response:
     Args:
         progress_at: When it was created, or last produced something.
         audio: The answer is spoken.
+        unsounded_since: When text was said of which no sound has come yet; ``None``: of all of it
+            some has.
         tools: What it may call.
         items: What was generated so far, in order.
         shown: How many of them the client was shown; of these the last may still grow.
@@ -80,6 +82,7 @@ class Response:
     status: str = "completed"
     reason: str = ""
     usage: TokenUsage | None = None
+    unsounded_since: float | None = None
 
     def __post_init__(self) -> None:
         self.audio = "audio" in self.config.output_modalities

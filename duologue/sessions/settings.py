@@ -120,6 +120,9 @@ class SessionSettings(Section):
     """A response that has produced nothing for so long has failed; so has a recogniser that a
     committed turn waits for."""
 
+    inaudible_timeout_s: Annotated[float, Field(gt=0)] = 30.0
+    """A spoken answer of whose text nothing sounds for so long has failed."""
+
     max_duration_s: Annotated[float, Field(gt=0)] = 3600.0
     """A call ends after so long."""
 

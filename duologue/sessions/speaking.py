@@ -132,6 +132,8 @@ class Speaking:
         message = response.message or self._begin_message(response)
         message.spoken.text += text
         response.progress_at = now
+        if response.audio and response.unsounded_since is None:
+            response.unsounded_since = now
         self.buffer.put_response(response.id, text_delta(response, message, text))
 
     def say_audio(
@@ -159,6 +161,7 @@ class Speaking:
             message.mark(marks)
         if pcm:
             self.buffer.put_speech(response.id, pcm)
+            response.unsounded_since = None
             message.spoken.samples += samples
             self.pacing.has_grown(response.id)
 

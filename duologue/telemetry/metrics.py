@@ -23,6 +23,9 @@ LISTENING_PARTS = ("detector", "end_of_turn", "transcriber")
 STOPS = ("turn_detected", "client_cancelled")
 """Why an answer is stopped while the call goes on."""
 
+STUCK = ("unanswered", "broken_off", "inaudible")
+"""How an answer is stuck: nothing came of it, nothing more came, or its text without its sound."""
+
 HTTP_STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 """Classes, since each status would be a series for each route."""
 
@@ -192,6 +195,12 @@ class Metrics:
             "Answers that were stopped: each begins an epoch, and what is late is dropped.",
             "reason",
             STOPS,
+        )
+        self.responses_stuck = self._counters(
+            "duologue_responses_stuck_total",
+            "Answers that failed because nothing of them came or sounded in time.",
+            "what",
+            STUCK,
         )
         self.stage_cancel = self._durations(
             "duologue_stage_cancel_seconds",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from duologue.duplex_plugins.contract import (
-    BeginResponse,
     Capabilities,
     ConversationChanged,
     EndResponse,
@@ -167,44 +166,7 @@ def test_the_end_and_the_cut_of_an_answer_change_the_conversation() -> None:
     assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two")]
 
 
-# Silence
-
-
-def test_a_model_that_decides_by_itself_may_be_silent_as_long_as_it_likes() -> None:
-    bench = Bench(Capabilities(decides_turns=True))
-    bench.say(BeginResponse())
-    assert bench.dialogue.silent_since() is None
-
-
-def test_an_answer_from_which_nothing_comes_fails_in_the_end() -> None:
-    bench = Bench()
-    response = bench.request()
-    assert bench.dialogue.silent_since() == T
-    bench.dialogue.fail_silent(30.0, T + 29.9)
-    assert bench.speaking.all() == [response]
-    bench.dialogue.fail_silent(30.0, T + 30.0)
-    (done,) = bench.of(ResponseDone)
-    assert done.response.status_details.reason == "stage_timeout"  # type: ignore[union-attr]
-
-
-def test_an_answer_is_not_silent_while_some_of_it_still_waits() -> None:
-    bench = Bench()
-    response = bench.request()
-    bench.say(SayAudio(response.id, pcm(5000)), now=T + 10)
-    bench.read(T + 10)
-    assert bench.dialogue.silent_since() is None
-    bench.read(T + 13)
-    assert bench.dialogue.silent_since() == T + 10
-
-
-def test_the_silence_of_the_longest_silent_answer_counts() -> None:
-    bench = Bench()
-    bench.request()
-    assert bench.dialogue.silent_since() == T
-    bench.dialogue.request(bench.config(conversation="none"), T + 5)
-    bench.say(SayText(bench.speaking.all()[0].id, "x"), now=T + 8)
-    bench.read()
-    assert bench.dialogue.silent_since() == T + 5
+# Lost words
 
 
 def test_only_answers_that_wait_for_lost_words_fail_with_them() -> None:

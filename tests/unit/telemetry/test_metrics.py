@@ -28,6 +28,7 @@ def test_names_and_labels_are_the_published_ones() -> None:
         "duologue_barge_in_stop_seconds": "plugin",
         "duologue_stale_output_dropped_total": "stage",
         "duologue_epochs_total": "reason",
+        "duologue_responses_stuck_total": "what",
         "duologue_stage_cancel_seconds": "stage",
         "duologue_detection_late_seconds": "",
         "duologue_stage_queue_seconds": "stage",
