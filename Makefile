@@ -106,6 +106,11 @@ fuzz: $(STAMPS)/dev ## Send 100,000 mutated messages in each dialect, and 10,000
 	$(BIN)/python -m tests.faults.fuzz --messages 500000 $(ARGS)
 	$(BIN)/python -m tests.faults.http_fuzz --requests 10000
 
+.PHONY: faults
+faults: $(STAMPS)/dev ## Break lines, models, servers, disks and clocks on purpose, and check what must hold
+	$(BIN)/python -m pytest -m '$(LEFT_OUT)' tests/faults tests/cases/test_lost_connections.py \
+		tests/cases/test_random_resumes.py tests/cases/test_isolation.py $(ARGS)
+
 .PHONY: openapi
 openapi: $(STAMPS)/dev $(SCHEMATHESIS) ## Hold the plain HTTP routes against their OpenAPI document
 	$(BIN)/python -m tests.conformance.openapi_check $(SCHEMATHESIS) $(ARGS)

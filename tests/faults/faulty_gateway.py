@@ -228,6 +228,14 @@ def _pipeline_file(folder: Path, stage: str, max_jobs: int) -> Path:
     return write_pipeline(folder, spec)
 
 
+def pipeline_files(folder: Path, *stages: str) -> list[str]:
+    """Write pipelines that need no desk: ``vad``, which hears loudness, and ``scripted`` tones."""
+    runners = {"vad": "energy_vad", "scripted": "tone"}
+    env = {"PYTHONPATH": f"{folder}:{ROOT}"}
+    specs = [StageSpec(name=each, runner=runners[each], max_jobs=64, env=env) for each in stages]
+    return [str(write_pipeline(folder, spec)) for spec in specs]
+
+
 def write_pipeline(folder: Path, stage: StageSpec) -> Path:
     """Write the file of a pipeline of one stage, whose workers can be told apart."""
     marked = msgspec.structs.replace(stage, env={**stage.env, MARK: stage.name})
