@@ -4,7 +4,7 @@
 
 import { secretFor } from "./key.js";
 import { DuologueCall, environmentProblem } from "./sdk/duologue.js";
-import { callOptions, conversationOptions, load, save } from "./settings.js";
+import { callOptions, conversationOptions, lineOptions, load, save } from "./settings.js";
 import { Chat } from "./view/chat.js";
 import { Controls } from "./view/controls.js";
 import { ILLUSTRATION_NOW_MS, illustration } from "./view/illustration.js";
@@ -60,7 +60,7 @@ panel.onSession = () => {
   call.configure(conversationOptions(settings));
   controls.render();
 };
-panel.onLine = () => call.configure({ transport: settings.transport, model: settings.model });
+panel.onLine = () => call.configure(lineOptions(settings));
 panel.onKey = (/** @type {string} */ key) => {
   typedKey = key;
 };

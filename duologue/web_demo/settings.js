@@ -16,6 +16,7 @@
  * @property {"low" | "medium" | "high" | "auto"} eagerness
  * @property {number} silence_ms
  * @property {"websocket" | "webrtc"} transport
+ * @property {"realtime" | "duplex"} dialect of the WebSocket; not among what the person is offered
  * @property {string} model empty for the server's own choice
  */
 
@@ -32,6 +33,7 @@ export const DEFAULTS = {
   eagerness: "auto",
   silence_ms: 500,
   transport: "websocket",
+  dialect: "duplex",
   model: "",
 };
 
@@ -72,15 +74,23 @@ export function save(storage, settings) {
  */
 export function callOptions(settings) {
   const { microphoneId, echoCancellation, noiseSuppression, autoGainControl } = settings;
-  const { transport, model, speakerId, volume } = settings;
+  const { speakerId, volume } = settings;
   return {
-    transport,
-    model,
+    ...lineOptions(settings),
     speakerId,
     volume,
     microphone: { deviceId: microphoneId, echoCancellation, noiseSuppression, autoGainControl },
     ...conversationOptions(settings),
   };
+}
+
+/**
+ * A call that outlives its line needs the dialect that acknowledges, which WebRTC does not speak.
+ * @param {Settings} settings
+ * @returns {Pick<import("./sdk/options.js").CallOptions, "transport" | "dialect" | "model">}
+ */
+export function lineOptions({ transport, dialect, model }) {
+  return { transport, dialect: transport === "webrtc" ? "realtime" : dialect, model };
 }
 
 /**

@@ -7,6 +7,7 @@ else is read off the wire and off the sound that the page makes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
@@ -95,8 +96,11 @@ def browse(gateway: StubGateway, tmp_path: Path) -> Browse:
                 "--use-fake-device-for-media-stream",
                 f"--use-file-for-fake-audio-capture={wav}%noloop",
             )
-        if settings:
-            scripts += (f"localStorage.setItem('duologue.settings', '{settings}')",)
+        # The scripted server speaks the plain dialect alone.
+        stored = {} if url else {"dialect": "realtime"}
+        if settings or stored:
+            text = json.dumps(stored | json.loads(settings or "{}"))
+            scripts += (f"localStorage.setItem('duologue.settings', '{text}')",)
         async with chromium.new_page(folder / "profile", flags, scripts) as page:
             await page.open(url or gateway.url)
             yield page

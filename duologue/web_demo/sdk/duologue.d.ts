@@ -24,6 +24,8 @@ export interface State {
   floor: Floor;
   hasMicrophone: boolean;
   isMuted: boolean;
+  /** The line is lost, and is dialled again; the call goes on. */
+  isReconnecting: boolean;
   /** How the call goes: it differs from the options after a fallback. */
   transport: TransportName;
 }
@@ -74,6 +76,10 @@ export interface CallEvents {
   /** From the end of your turn to the first sound of the answer. */
   latency: { seconds: number; kind: "spoken" | "typed" };
   tool: ToolResult;
+  /** The line is lost, and is dialled again; before each attempt. */
+  reconnecting: { attempt: number; wait_s: number };
+  /** The call goes on where it stood. `dropped_ms` of your voice was too much to be kept. */
+  reconnected: { gap_s: number; attempts: number; dropped_ms: number };
   /** Something the person should know, once. */
   notice: string;
   /** null: the last one is over. */
@@ -148,6 +154,7 @@ export class DuologueCall {
   readonly floor: Floor;
   readonly hasMicrophone: boolean;
   readonly isMuted: boolean;
+  readonly isReconnecting: boolean;
   readonly startedAt_ms: number;
   readonly transport: TransportName;
   readonly options: Required<CallOptions>;

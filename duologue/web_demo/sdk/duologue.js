@@ -11,6 +11,7 @@ import { Latency } from "./call/latency.js";
 import { Timeline } from "./call/timeline.js";
 import { Tools } from "./call/tools.js";
 import { Transcript } from "./call/transcript.js";
+import { CallError, problemOfKey } from "./call-error.js";
 import { Emitter } from "./emitter.js";
 import { DEFAULT_OPTIONS, changed, secretOf, sessionOf } from "./options.js";
 import { transportOf } from "./transport/transport.js";
@@ -27,17 +28,8 @@ import * as problems from "./wire/problems.js";
 
 const TURN_DETECTION = "session.audio.input.turn_detection";
 
+export { CallError } from "./call-error.js";
 export { environmentProblem } from "./wire/problems.js";
-
-/** A call that did not come about; `problem` says why and what to do. */
-export class CallError extends Error {
-  /** @param {Problem} problem */
-  constructor(problem) {
-    super([`${problem.title}.`, problem.text, ...problem.steps].join(" "));
-    this.name = "CallError";
-    this.problem = problem;
-  }
-}
 
 export class DuologueCall {
   /** @type {CallOptions} */
@@ -67,6 +59,8 @@ export class DuologueCall {
   phase = "idle";
   hasMicrophone = false;
   isMuted = false;
+  /** The line is lost, and is dialled again; the call goes on. */
+  isReconnecting = false;
   startedAt_ms = 0;
 
   /** @param {Partial<CallOptions>} [options] */
@@ -250,6 +244,11 @@ export class DuologueCall {
       played: (report) => conversation.played(report),
       hearAnswer: (pcm, at_ms) => conversation.hearAnswer(pcm, at_ms),
     });
+    transport.follow({
+      nextKey: () => secretOf(this.#options.key),
+      reconnecting: (attempt) => this.#reconnecting(attempt),
+      reconnected: (back) => this.#reconnected(back),
+    });
     transport.onFull = () =>
       this.#events.emit("notice", "More than two minutes of audio waited; some was dropped.");
     line.onOpen = () => {
@@ -264,7 +263,7 @@ export class DuologueCall {
 
   /** @param {RealtimeEvent} event */
   #receive(event) {
-    if (event.type === "session.created") this.#begin();
+    if (event.type === "session.created" && this.phase === "connecting") this.#begin();
     const isRefusal = event.type === "error" && event.error.param?.startsWith(TURN_DETECTION);
     if (isRefusal) this.#leaveTurnTakingToServer();
     else this.#conversation?.receive(event);
@@ -350,9 +349,26 @@ export class DuologueCall {
     return diagnose(url, this.#secret, (...request) => fetch(...request));
   }
 
+  /** @param {{ attempt: number, wait_s: number }} attempt */
+  #reconnecting(attempt) {
+    this.isReconnecting = true;
+    this.#events.emit("reconnecting", attempt);
+    this.#changed();
+  }
+
+  /** @param {{ gap_s: number, attempts: number, dropped_ms: number }} back */
+  #reconnected(back) {
+    this.isReconnecting = false;
+    if (back.dropped_ms > 0) {
+      const seconds = Math.ceil(back.dropped_ms / 1000);
+      this.#events.emit("notice", `The first ${seconds} s of what you said meanwhile were lost.`);
+    }
+    this.#events.emit("reconnected", back);
+    this.#changed();
+  }
+
   /**
-   * The line is gone. A session cannot be resumed yet, so the call ends with it; where it can be,
-   * this is the place that dials again instead.
+   * The line is gone, and none could take its place.
    * @param {Closing} closing
    */
   async #closed(closing) {
@@ -414,6 +430,7 @@ export class DuologueCall {
     this.#hadInstructions = false;
     this.hasMicrophone = false;
     this.isMuted = false;
+    this.isReconnecting = false;
     this.#microphone.setMuted(false);
     this.#setPhase(this.#hadCall ? "ended" : "idle");
   }
@@ -425,13 +442,8 @@ export class DuologueCall {
   }
 
   #changed() {
-    const { phase, floor, hasMicrophone, isMuted, transport } = this;
-    this.#events.emit("state", { phase, floor, hasMicrophone, isMuted, transport });
+    const { phase, floor, hasMicrophone, isMuted, isReconnecting, transport } = this;
+    const state = { phase, floor, hasMicrophone, isMuted, isReconnecting, transport };
+    this.#events.emit("state", state);
   }
-}
-
-/** @param {unknown} error */
-function problemOfKey(error) {
-  if (error instanceof CallError) return error.problem;
-  return problems.keyProblem(error instanceof Error ? error.message : String(error));
 }

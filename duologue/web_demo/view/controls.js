@@ -8,6 +8,7 @@
 const STATUS = {
   connecting: "Connecting",
   ended: "Call ended",
+  reconnecting: "Reconnecting…",
   muted: "Muted",
   deaf: "No microphone",
   both: "Both speaking",
@@ -95,9 +96,10 @@ export class Controls {
 
   /** @returns {keyof typeof STATUS} */
   #state() {
-    const { phase, floor, isMuted, hasMicrophone } = this.#call;
+    const { phase, floor, isMuted, isReconnecting, hasMicrophone } = this.#call;
     if (phase === "connecting") return "connecting";
     if (phase !== "live") return "ended";
+    if (isReconnecting) return "reconnecting";
     if (floor.you && floor.duologue) return "both";
     if (floor.you) return "you";
     if (floor.duologue) return "duologue";

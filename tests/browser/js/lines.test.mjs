@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PlaybackAcks, ServerPlays, Truncations } from "../../../duologue/web_demo/sdk/call/heard-reports.js";
 import { TrackSpeaker } from "../../../duologue/web_demo/sdk/call/track-speaker.js";
-import { DuplexLine } from "../../../duologue/web_demo/sdk/wire/duplex-line.js";
 import { callsUrl, realtimeUrl } from "../../../duologue/web_demo/sdk/wire/line.js";
 import { secretFor } from "../../../duologue/web_demo/key.js";
 
@@ -73,18 +72,6 @@ test("the server's playing is told in the words of a loudspeaker", async () => {
   assert.deepEqual(await speaker.flush(), [{ id: "i", playedSamples: 1200 }]);
   assert.deepEqual(await speaker.flush(), []);
   assert.deepEqual(silences, [false, false, true, true]);
-});
-
-test("numbered events are acknowledged, and taken once", () => {
-  const sent = [], got = [];
-  const below = { send: (event) => sent.push(event), connect() {}, close() {} };
-  const line = new DuplexLine(below);
-  line.onEvent = ({ server_event_seq }) => got.push(server_event_seq);
-  for (const seq of [1, 2, 2, 1, 3]) below.onEvent({ type: "x", server_event_seq: seq });
-  assert.deepEqual(got, [1, 2, 3]);
-  assert.deepEqual(sent.map((event) => event.server_event_seq), [1, 2, 3]);
-  line.close();
-  assert.equal(sent.at(-1).type, "session.close");
 });
 
 test("an API key that somebody types is exchanged for a client secret", async () => {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CallError, problemOfKey } from "../../../duologue/web_demo/sdk/call-error.js";
+import { sessionGone, unreachable } from "../../../duologue/web_demo/sdk/wire/problems.js";
 import { realtimeUrl } from "../../../duologue/web_demo/sdk/wire/line.js";
 import { NOT_ALLOWED, diagnose } from "../../../duologue/web_demo/sdk/wire/diagnosis.js";
 import {
@@ -123,4 +125,13 @@ test("a server whose answers the browser hides does not allow the page", async (
   const problem = refusalProblem(refusal);
   assert.equal(problem.kind, "page-refused");
   assert.match(problem.steps[0], /allowed_origins/);
+});
+
+test("a program gets the problem in an error, whoever refused", () => {
+  const error = new CallError(unreachable());
+  assert.match(error.message, /^The connection broke\. .*start a new conversation/);
+  assert.equal(problemOfKey(error), error.problem);
+  assert.equal(problemOfKey(new TypeError("No.")).text, "No.");
+  assert.equal(problemOfKey("sold out").text, "sold out");
+  assert.match(sessionGone("session_resume_expired").text, /session_resume_expired/);
 });

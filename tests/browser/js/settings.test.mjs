@@ -47,3 +47,8 @@ test("the server keeps its own instructions where none are given", () => {
   assert.equal("instructions" in callOptions(DEFAULTS).session, false);
   assert.equal(callOptions({ ...DEFAULTS, instructions: "Be brief." }).session.instructions, "Be brief.");
 });
+
+test("a call outlives its line wherever its transport allows it", () => {
+  assert.equal(callOptions(DEFAULTS).dialect, "duplex");
+  assert.equal(callOptions({ ...DEFAULTS, transport: "webrtc" }).dialect, "realtime");
+});

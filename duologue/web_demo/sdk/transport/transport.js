@@ -16,6 +16,13 @@ import { WebSocketTransport } from "./websocket.js";
  */
 
 /**
+ * @typedef {object} Follower of what becomes of a lost line
+ * @property {() => Promise<string>} nextKey
+ * @property {(attempt: { attempt: number, wait_s: number }) => void} reconnecting
+ * @property {(back: { gap_s: number, attempts: number, dropped_ms: number }) => void} reconnected
+ */
+
+/**
  * @typedef {object} Sound
  * @property {(isSuspended: boolean) => void} onSuspended
  * @property {() => Promise<void>} open
@@ -33,6 +40,7 @@ import { WebSocketTransport } from "./websocket.js";
  * @property {import("../call/conversation.js").Speaker} speaker
  * @property {import("../call/heard-reports.js").HeardReports} heard
  * @property {(listener: Listener) => void} listen
+ * @property {(follower: Follower) => void} follow
  * @property {(baseUrl: URL, model: string, key: string) => void} connect
  * @property {(track: MediaStreamTrack | null) => void} setTrack the microphone's
  * @property {(isOpen: boolean) => void} setOpen false: of a track only silence is sent

@@ -41,6 +41,8 @@ export class WebRtcTransport {
     };
   }
 
+  follow() {}
+
   /**
    * @param {URL} baseUrl
    * @param {string} model

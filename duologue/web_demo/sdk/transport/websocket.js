@@ -17,10 +17,16 @@ export class WebSocketTransport {
   speaker = this.sound;
   onFull = () => {};
 
+  /** @type {DuplexLine | null} */
+  #resumable = null;
+  #online;
+
   /** @param {{ isDuplex: boolean }} options */
   constructor({ isDuplex }) {
-    this.line = isDuplex ? new DuplexLine(new WebSocketLine()) : new WebSocketLine();
+    if (isDuplex) this.#resumable = new DuplexLine(() => new WebSocketLine());
+    this.line = this.#resumable ?? new WebSocketLine();
     this.isDuplex = isDuplex;
+    this.#online = () => this.#resumable?.hurry();
     /** @type {import("../call/heard-reports.js").Send} */
     const send = (event) => this.line.send(event);
     this.sound.onFull = () => this.onFull();
@@ -31,6 +37,15 @@ export class WebSocketTransport {
   listen(listener) {
     this.line.onEvent = (event) => listener.receive(event);
     this.sound.onReport = (report) => listener.played(report);
+  }
+
+  /** @param {import("./transport.js").Follower} follower */
+  follow({ nextKey, reconnecting, reconnected }) {
+    if (!this.#resumable) return;
+    this.#resumable.nextKey = nextKey;
+    this.#resumable.onReconnecting = reconnecting;
+    this.#resumable.onReconnected = reconnected;
+    globalThis.addEventListener("online", this.#online);
   }
 
   /**
@@ -47,6 +62,7 @@ export class WebSocketTransport {
   setOpen() {}
 
   close() {
+    globalThis.removeEventListener("online", this.#online);
     this.line.close();
     this.sound.close();
   }

@@ -232,6 +232,34 @@ export function closingProblem({ code, reason, wasStalled }, lastErrorCode) {
 }
 
 /**
+ * @param {string} code the server's word for why it does not go on with the session
+ * @returns {Problem}
+ */
+export function sessionGone(code) {
+  return {
+    kind: "session-gone",
+    title: "The call could not be gone on with",
+    text: `The connection broke, and the server has ended the call meanwhile (${code}).`,
+    steps: ["Connect again to start a new conversation. What was said stays on this page."],
+    remedies: ["call"],
+  };
+}
+
+/** @returns {Problem} */
+export function unreachable() {
+  return {
+    kind: "connection-lost",
+    title: "The connection broke",
+    text: "The server could not be reached any more, though it was tried for a while.",
+    steps: [
+      "Check the network, then connect again to start a new conversation. What was said stays on " +
+        "this page.",
+    ],
+    remedies: ["call"],
+  };
+}
+
+/**
  * @param {string} why
  * @returns {Problem}
  */
