@@ -65,6 +65,12 @@ def streets() -> Iterator[None]:
                 run(*inside(name, "ip", "link", "set", end, "up"))
         for name, gateway in _ROUTES:
             run(*inside(name, "ip", "route", "add", "default", "via", gateway))
+        # As on the internet, what goes to a private address is lost; the relay must not be told.
+        void = ("dl-void", "type", "veth", "peer", "name", "dl-void-end")
+        run(*inside(STREET, "ip", "link", "add", *void))
+        run(*inside(STREET, "ip", "link", "set", "dl-void-end", "up"))
+        run(*inside(STREET, "ip", "link", "set", "dl-void", "up", "arp", "off"))
+        run(*inside(STREET, "ip", "route", "add", "default", "dev", "dl-void"))
         for name in (NAT, STREET, BRIDGE):
             run(*inside(name, "sysctl", "-qw", "net.ipv4.ip_forward=1"))
         _translate(NAT, "dl1a")

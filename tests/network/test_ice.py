@@ -33,6 +33,7 @@ RELAY = {
     "username": streets.TURN_USER,
     "credential": streets.TURN_PASSWORD,
 }
+STUN = {"url": f"stun:{streets.TURN_ADDRESS}:3478"}
 CONNECT_TIMEOUT_S = 8.0
 
 
@@ -215,6 +216,19 @@ def test_c71_two_translations_meet_at_a_relay(tmp_path: Path, home: Callable[...
     with server(tmp_path, public_address=streets.PUBLIC_ADDRESS):
         caller = home(RELAY)
         _, took_s = caller.call()
+        assert took_s < 1
+        assert caller.event("session.created")
+
+
+@pytest.mark.parametrize("known_by", [RELAY, STUN], ids=["relay", "stun"])
+def test_c71_a_relay_of_the_servers_own_is_enough(
+    tmp_path: Path, home: Callable[..., Home], known_by: dict[str, str]
+) -> None:
+    """Nobody mapped a public address; the caller need only know what its own packets come from."""
+    with server(tmp_path, ice_servers=[RELAY]):
+        caller = home(known_by)
+        answer, took_s = caller.call()
+        assert " typ relay" in answer
         assert took_s < 1
         assert caller.event("session.created")
 
