@@ -41,7 +41,8 @@ class FloorPolicy:
         earliest_ms: Silence before which its yes does not count.
         end_threshold: Its probability that counts as yes.
         prefix_ms: Audio kept from before the onset.
-        max_turn_ms: A turn never gets longer than this.
+        max_turn_ms: A turn never gets longer than this. What is said after it is the next turn,
+            told of at its first pause: a noise that never pauses is nobody's.
     """
 
     threshold: float = 0.5
@@ -106,6 +107,7 @@ class UserFloor:
         self._onset_sample: int | None = None
         self._start_sample = 0
         self._earliest_start = 0
+        self._goes_on_from: int | None = None
         self._silence_from: int | None = None
         self._next_check: int | None = None
         self._said_complete = False
@@ -133,6 +135,11 @@ class UserFloor:
         return self._voiced
 
     @property
+    def goes_on_from(self) -> int | None:
+        """Where the longest turn was cut, if what was said there still has no pause."""
+        return self._goes_on_from
+
+    @property
     def onset_sample(self) -> int:
         """Where the newest speech began, without the padding before it."""
         return self._start_sample
@@ -143,6 +150,8 @@ class UserFloor:
         self._last_end = end_sample
         if end_sample <= self._deaf_until:
             return ()
+        if self._goes_on_from is not None:
+            return self._while_going_on(self._goes_on_from, probability, end_sample, length)
         if self.state is FloorState.SILENT:
             return self._while_silent(probability, end_sample, length)
         if self.state is FloorState.SPEAKING:
@@ -198,7 +207,31 @@ class UserFloor:
         if probability >= self._policy.threshold:
             self._voiced += length
         if end - self._start_sample >= self._max_turn:
-            return self._over(end)
+            over = self._over(end)
+            self._goes_on_from = end
+            return over
+        return self._pause_if_due(probability, end, length)
+
+    def _while_going_on(
+        self, begin: int, probability: float, end: int, length: int
+    ) -> Sequence[FloorEvent]:
+        """Past the longest turn: people pause before long and go on, a noise does neither."""
+        if probability >= self._policy.threshold:
+            self._voiced += length
+        is_speech = self._voiced >= self._onset
+        paused = self._pause_if_due(probability, end, length)
+        if not paused:
+            if end - begin >= self._max_turn:
+                self._goes_on_from, self._voiced = end, 0
+            return ()
+        self._goes_on_from = None
+        if not is_speech:
+            self._enter_silent()
+            return ()
+        self._start_sample = begin
+        return (SpeechBegan(begin), *paused)
+
+    def _pause_if_due(self, probability: float, end: int, length: int) -> Sequence[FloorEvent]:
         if probability >= self._policy.release:
             self._silence_from = None
             return ()
@@ -252,6 +285,7 @@ class UserFloor:
         self.state = FloorState.SILENT
         self._voiced = 0
         self._onset_sample = None
+        self._goes_on_from = None
         self._silence_from = None
         self._next_check = None
         self._said_complete = False

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from duologue.codecs.pcm import is_loud
-from duologue.core.audio import AudioFrame, ms_to_samples, samples_to_ms
+from duologue.core.audio import SAMPLE_BYTES, AudioFrame, ms_to_samples, samples_to_ms
 from duologue.core.errors import ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.engines.payloads import AudioChunk, EndOfTurn, Transcript, VoiceActivity
@@ -36,6 +36,9 @@ REOPEN_AFTER_MS = 2000
 
 DETECTOR_LAG_MS = 3000
 """A detector that is not further behind is well: in long quiet it reports once a second."""
+
+LEAST_DETECTED_MS = 1
+"""A detector gets less than this together with what comes next, however small the messages are."""
 
 SEMANTIC_POLICIES: dict[str, tuple[float, int]] = {
     "high": (0.35, 700),
@@ -87,6 +90,7 @@ class Listening:
         "_detector_lag",
         "_judged_until",
         "_kept_silence",
+        "_least_bytes",
         "_new_id",
         "_rate_hz",
         "_reopen_at",
@@ -97,6 +101,7 @@ class Listening:
         "_transcribe_always",
         "_transcriber",
         "_transcribing",
+        "_unheard",
         "audio",
         "floor",
         "items",
@@ -135,6 +140,8 @@ class Listening:
         self._reported = False
         self._kept_silence = 0
         self._detector_lag = ms_to_samples(DETECTOR_LAG_MS, rate_hz)
+        self._least_bytes = ms_to_samples(LEAST_DETECTED_MS, rate_hz) * SAMPLE_BYTES
+        self._unheard = b""
         self._transcriber = Transcriber(streams, settings.asr or "", rate_hz, settings.partial_ms)
         self.items = ItemSpeech(self._transcriber, rate_hz, capacity_ms)
         """Speech that comes inside items."""
@@ -194,7 +201,10 @@ class Listening:
             self._detect(frame)
             heard = self._streams.find(Owner.DETECTOR, "") is not None
             if heard and self.turn is None and self.floor.state is FloorState.SILENT:
-                self.audio.drop_before(self._judged_until - self._kept_silence)
+                unneeded = self._judged_until - self._kept_silence
+                if self.floor.goes_on_from is not None:
+                    unneeded = min(unneeded, self.floor.goes_on_from)
+                self.audio.drop_before(unneeded)
         if self.turn is not None and self.turn.confirmed:
             self._transcriber.append(self.turn.item_id, frame)
         return frame
@@ -270,6 +280,8 @@ class Listening:
         self.audio.drop_before(end_sample)
         # What is left is the silence that ended the turn: padding of the next one, no turn itself.
         self._taken_until = self.audio.next_sample
+        if self.floor.goes_on_from is not None:
+            self._taken_until = self.floor.goes_on_from
         return Utterance(
             turn.item_id, turn.start_sample, end_sample, transcript, self._transcribing
         )
@@ -376,7 +388,16 @@ class Listening:
                 return
             stream = self._streams.open(Owner.DETECTOR, "", self._settings.vad, more_input=True)
             self._judged_until = frame.start_sample
-        self._streams.append(stream, AudioChunk(frame.pcm, frame.rate_hz, frame.start_sample))
+            self._unheard = b""
+        pcm, start = frame.pcm, frame.start_sample
+        if self._unheard:
+            start -= len(self._unheard) // SAMPLE_BYTES
+            pcm = self._unheard + pcm
+            self._unheard = b""
+        if len(pcm) < self._least_bytes:
+            self._unheard = pcm
+            return
+        self._streams.append(stream, AudioChunk(pcm, frame.rate_hz, start))
 
     def _floor_policy(self, detection: ServerVad | SemanticVad) -> FloorPolicy:
         settings = self._settings

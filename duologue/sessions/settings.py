@@ -48,7 +48,7 @@ class ListeningSettings(Section):
     """Silence before which its yes does not count."""
 
     max_turn_ms: Positive = 60_000
-    """Longest turn; speech that goes on becomes the next one."""
+    """Longest turn; what is said after it is the next one, once there is a pause in it."""
 
     min_interruption_ms: Positive = 350
     """Speech over an audible answer that counts as an interruption; shorter is a "mm-hm"."""

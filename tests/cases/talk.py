@@ -20,6 +20,7 @@ from duologue.protocol.session_patch import (
     TranscriptionPatch,
     TurnDetectionPatch,
 )
+from duologue.sessions.manager import NO_CHANGE
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.engine import FakeEngine, FakeRequest
@@ -78,10 +79,15 @@ class Talk(FakeCall):
         settings: SessionSettings | None = None,
         credit: int | None = None,
         edge_plays: bool = False,
+        patch: SessionPatch = NO_CHANGE,
     ) -> None:
         self.plugin = FakePlugin(capabilities, credit=credit)
         super().__init__(
-            self.plugin, FakeEngine(pipelines=pipelines), settings, edge_plays=edge_plays
+            self.plugin,
+            FakeEngine(pipelines=pipelines),
+            settings,
+            edge_plays=edge_plays,
+            patch=patch,
         )
 
     def stage(self) -> FakeRequest:

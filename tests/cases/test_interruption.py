@@ -6,7 +6,7 @@ import pytest
 
 from duologue.core.errors import ProtocolError
 from duologue.duplex_plugins.contract import ResponseRequested
-from duologue.engines.payloads import AudioChunk, TextDelta, VoiceActivity
+from duologue.engines.payloads import AudioChunk, SpeechMark, TextDelta, VoiceActivity
 from duologue.protocol.audio_formats import FormatPatch
 from duologue.protocol.commands import (
     AppendAudio,
@@ -18,6 +18,9 @@ from duologue.protocol.commands import (
     ResponseParams,
     TruncateItem,
 )
+from duologue.protocol.duplex.commands import AcknowledgePlayback
+from duologue.protocol.duplex.events import PlaybackAcknowledged
+from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.events import (
     AudioCommitted,
     ErrorEvent,
@@ -81,6 +84,43 @@ def test_c11_an_interruption_while_generating_stops_the_answer_where_it_was_hear
     talk.hush(20)
     talk.transcribe("stop")
     assert talk.plugin.prompts[-1][:2] == [("user", "count to ten"), ("assistant", "one two")]
+    talk.finish()
+    talk.close()
+
+
+def test_c11_what_the_client_says_it_played_is_where_the_answer_is_cut() -> None:
+    """Made at eight times the speed, played in real time, acknowledged every 100 ms."""
+    quick = SessionSettings(listening=ListeningSettings(min_interruption_ms=60))
+    talk = Talk(DETECTING, READS, settings=quick, patch=DuplexPatch())
+    talk.turn()
+    talk.transcribe("count to ten")
+    response = talk.answer(TEN_WORDS, 0)
+    stage = talk.stage().request.id
+    words = TEN_WORDS.split()
+    for step in range(1, 24):
+        for second in range((step - 1) * 8 // 10, min(step * 8 // 10, 10)):
+            talk.engine.output(stage, AudioChunk(pcm(1000), RATE_HZ))
+            end = len(" ".join(words[: second + 1]))
+            talk.engine.output(stage, SpeechMark(end, (second + 1) * RATE_HZ))
+        talk.clock.advance(0.1)
+        talk.send(AcknowledgePlayback(played_ms=step * 100))
+    assert talk.client.last(PlaybackAcknowledged).event.playback.played_ms == 2300
+    talk.say(2)
+    confirmed_at = talk.clock.now()
+    assert len(talk.client.of(SpeechStarted)) == 2
+    assert talk.done() == [("cancelled", "turn_detected")]
+    talk.client.wire.interrupted(response)
+    heard = len(talk.audio_of(response))
+    talk.engine.output(stage, AudioChunk(pcm(500), RATE_HZ))
+    (cut,) = talk.client.of(ItemTruncated)
+    assert abs(cut.audio_end_ms - 2300) <= 100
+    assert talk.clock.now() == confirmed_at, "all of it at the moment of the confirmation"
+    assert heard_text(talk, assistant_item(talk)) == "one two"
+    talk.hush(20)
+    talk.transcribe("stop")
+    assert talk.plugin.prompts[-1][:2] == [("user", "count to ten"), ("assistant", "one two")]
+    assert len(talk.audio_of(response)) == heard
+    assert talk.client.of(ErrorEvent) == []
     talk.finish()
     talk.close()
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
-from tests.unit.gateway.raw_websocket import RawWebSocket, connected
+from tests.unit.gateway.raw_websocket import TEXT, RawWebSocket, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
 
 PATH = "/v1/duplex?model=echo&autostart=0"
@@ -101,6 +102,29 @@ async def test_c51_a_session_waits_and_goes_on(way: str, phase: str) -> None:
             assert numbers == list(range(received + 1, received + 1 + len(numbers)))
             peer.send_event({"type": "session.close"})
             assert (await peer.until("session.closed"))[-1]["reason"] == "client_close"
+            await peer.goodbye()
+        await gone(server)
+        assert is_clean(server)
+
+
+async def test_c30_a_session_outlives_a_message_that_was_too_large() -> None:
+    async with small_server(GatewaySettings(max_message_bytes=20_000)) as server:
+        async with opened(server) as (peer, created):
+            peer.send_event(APPEND)
+            peer.send_event({"type": "session.heartbeat"})
+            received = (await peer.event())["server_event_seq"]
+            peer.send(TEXT, b"m" * 20_001)
+            goodbye = await peer.goodbye()
+            assert goodbye.code == 1009
+            assert "20000" in goodbye.reason
+        await gone(server)
+        assert server.metrics.sessions_detached.value == 1
+        async with connected(server.port) as peer:
+            greeting = await resumed(peer, created, created["resume_token"], received)
+            assert greeting["type"] == "session.resumed"
+            assert greeting["next_sample"] == 2400
+            peer.send_event({"type": "session.close"})
+            await peer.until("session.closed")
             await peer.goodbye()
         await gone(server)
         assert is_clean(server)

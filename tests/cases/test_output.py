@@ -1,4 +1,4 @@
-"""C45: a client that stops reading."""
+"""C45 and C50: clients that stop reading, and as many calls as there may be."""
 
 from __future__ import annotations
 
@@ -122,6 +122,41 @@ def test_c45_clients_that_read_hear_nothing_of_those_that_do_not() -> None:
     talk.clock.advance(60)
     assert len(talk.manager) == 1
     talk.close()
+
+
+def test_c50_a_full_server_answers_each_as_soon_as_one_alone() -> None:
+    """And refuses the one too many at once, without a step of the clock."""
+    most = 20
+    alone = first_sounds(1)
+    together = first_sounds(most)
+    assert len(together) == most
+    assert max(together) <= 2 * alone[0]
+
+
+def first_sounds(calls: int) -> list[float]:
+    """Time from each commit to its first sound, where a turn ends in so many calls at once."""
+    talk = Talk(settings=SessionSettings(max_sessions=calls))
+    callers = [talk.client, *(join(talk) for _ in range(calls - 1))]
+    took: list[float] = []
+    for caller in callers:
+        caller.session.offer(speech(600))
+        caller.session.offer(CommitAudio())
+        caller.session.offer(CreateResponse())
+    began = talk.clock.now()
+    with pytest.raises(CapacityError):
+        join(talk)
+    assert talk.clock.now() == began
+    # The model makes a tenth of a second for everybody, ten times a second.
+    for _ in range(20):
+        talk.clock.advance(0.1)
+        for fake in talk.engine.of(STAGE):
+            talk.engine.output(fake.request.id, AudioChunk(pcm(100), RATE_HZ))
+        took += [talk.clock.now() - began] * (
+            sum(bool(caller.of(AudioDelta)) for caller in callers) - len(took)
+        )
+    for caller in callers:
+        assert sum(len(delta.delta) for delta in caller.of(AudioDelta)) >= len(pcm(1900))
+    return took
 
 
 def test_c50_the_one_too_many_is_refused_and_the_others_go_on() -> None:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import random
-
 from duologue.duplex_plugins.contract import ResponseRequested
 from duologue.duplex_plugins.scripted import ScriptedPlugin, ScriptedSettings
 from duologue.engines.payloads import AudioChunk
 from duologue.protocol.commands import CancelResponse, CommitAudio, CreateResponse, ResponseParams
-from duologue.protocol.events import (
-    AudioCommitted,
-    ErrorEvent,
-    ItemAdded,
-    SpeechStarted,
-    SpeechStopped,
-)
+from duologue.protocol.events import ErrorEvent, ItemAdded
 from duologue.protocol.items import InputText, MessageItem
 from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
-from duologue.sessions.settings import ListeningSettings, SessionSettings
-from tests.cases.talk import DETECTING, RATE_HZ, Talk, join, pcm, speech
+from tests.cases.talk import RATE_HZ, Talk, join, pcm, speech
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.engine import FakeEngine
 
@@ -101,71 +92,6 @@ def test_c06_an_answer_out_of_band_runs_beside_and_a_cancel_does_not_hit_it() ->
     (added,) = talk.client.of(ItemAdded)
     assert (len(talk.machine.history), talk.machine.history.last_id) == (1, added.item.id)
     talk.probe()
-    talk.close()
-
-
-def test_c07_fifty_calm_turns_are_fifty_answers() -> None:
-    talk = Talk(DETECTING)
-    chance = random.Random(7)
-    for _ in range(50):
-        talk.turn(47, 28)
-        talk.answer("fine", 500)
-        talk.finish()
-        talk.clock.advance(chance.uniform(0.5, 5))
-        if chance.random() < 0.5:
-            talk.hush(3)
-    assert talk.done() == [("completed", None)] * 50
-    check_fifty(talk)
-    talk.close()
-
-
-def test_c07_fifty_turns_that_begin_in_playback_are_fifty_answers_too() -> None:
-    talk = Talk(DETECTING)
-    chance = random.Random(8)
-    for _ in range(50):
-        talk.turn(47, 28)
-        talk.answer("one two three four five six seven eight", 8000)
-        if chance.random() < 0.5:
-            talk.finish()
-        talk.clock.advance(chance.uniform(0.5, 3))
-        assert talk.machine.speaking.playback.lead_s(talk.clock.now()) > 0
-    talk.play_to_the_end()
-    if talk.machine.speaking.all():
-        talk.finish()
-        talk.play_to_the_end()
-    assert len(talk.done()) == 50
-    check_fifty(talk)
-    talk.close()
-
-
-def check_fifty(talk: Talk) -> None:
-    assert len(talk.client.of(SpeechStarted)) == 50
-    assert len(talk.client.of(AudioCommitted)) == 50
-    assert len(talk.created()) == 50
-    # Each answer begins with the commit, or with the end of the answer before it.
-    kinds = [type(e) for e in talk.client.events if isinstance(e, AudioCommitted | ResponseCreated)]
-    assert kinds == [AudioCommitted, ResponseCreated] * 50
-    assert talk.client.of(ErrorEvent) == []
-
-
-def test_c08_speech_that_never_ends_is_cut_into_turns_and_held_within_bounds() -> None:
-    settings = SessionSettings(listening=ListeningSettings(max_turn_ms=60_000))
-    talk = Talk(DETECTING, settings=settings)
-    for _ in range(90):
-        talk.say(31)
-        assert talk.machine.listening.audio.held_ms <= 62_000
-    assert len(talk.client.of(SpeechStopped)) == 1
-    assert len(talk.client.of(AudioCommitted)) == 1
-    first, following = talk.client.of(SpeechStarted)
-    (stopped,) = talk.client.of(SpeechStopped)
-    assert stopped.audio_end_ms - first.audio_start_ms <= 60_032
-    # Speech that goes on is the next turn, and begins where the last one ended.
-    assert following.audio_start_ms == stopped.audio_end_ms
-    talk.hush(20)
-    assert len(talk.client.of(AudioCommitted)) == 2
-    talk.finish()
-    talk.turn()
-    assert len(talk.client.of(AudioCommitted)) == 3
     talk.close()
 
 

@@ -87,12 +87,41 @@ def test_only_speech_counts_as_speech() -> None:
     assert floor.voiced_samples == 7 * WINDOW
 
 
-def test_a_turn_never_gets_longer_than_the_limit() -> None:
-    events = hear(make_floor(FloorPolicy(max_turn_ms=1024)), [SPEECH] * 100)
-    turns = [event for event in events if isinstance(event, TurnOver)]
-    assert [turn.end_sample for turn in turns[:2]] == [32 * WINDOW, 64 * WINDOW]
-    begins = [event for event in events if isinstance(event, SpeechBegan)]
-    assert [begin.start_sample for begin in begins[:2]] == [0, 32 * WINDOW]
+SHORT = FloorPolicy(max_turn_ms=1024)
+"""32 windows at the most."""
+
+
+def test_a_turn_never_gets_longer_than_the_limit_and_a_noise_is_no_other() -> None:
+    floor = make_floor(SHORT)
+    assert hear(floor, [SPEECH] * 200) == [SpeechBegan(0), TurnOver(32 * WINDOW)]
+    assert floor.goes_on_from == 192 * WINDOW, "what must be kept of it is bounded"
+    # It ends, and all is as before.
+    hear(floor, [SILENCE] * 20, 200)
+    assert floor.goes_on_from is None
+    assert hear(floor, [SPEECH] * 2, 220) == [SpeechBegan(220 * WINDOW - 4800)]
+
+
+def test_who_goes_on_past_the_limit_loses_no_word() -> None:
+    floor = make_floor(SHORT)
+    hear(floor, [SPEECH] * 40)
+    assert floor.goes_on_from == 32 * WINDOW
+    events = hear(floor, [SILENCE] * 3, 40)
+    assert events == [SpeechBegan(32 * WINDOW), SpeechPaused(40 * WINDOW)]
+    assert floor.voiced_samples == 8 * WINDOW
+    assert floor.goes_on_from is None
+    assert hear(floor, [SPEECH] * 5, 43) == [SpeechResumed(43 * WINDOW)]
+    events = hear(floor, [SILENCE] * 20, 48)
+    assert events == [SpeechPaused(48 * WINDOW), TurnOver(48 * WINDOW)]
+
+
+def test_who_ends_right_after_the_limit_has_said_it_all() -> None:
+    floor = make_floor(FloorPolicy(max_turn_ms=1024, silence_ms=96))
+    hear(floor, [SPEECH] * 33)
+    assert hear(floor, [SILENCE] * 20, 33) == []
+    assert floor.goes_on_from is None
+    hear(floor, [SPEECH] * 36, 53)
+    events = hear(floor, [SILENCE] * 3, 89)
+    assert events == [SpeechBegan(85 * WINDOW), SpeechPaused(89 * WINDOW), TurnOver(89 * WINDOW)]
 
 
 def test_a_skipped_stretch_counts_as_one_window_and_is_no_speech() -> None:
