@@ -31,6 +31,7 @@ class InputDecoder:
     __slots__ = (
         "_expand",
         "_floats",
+        "_passes",
         "_rate_hz",
         "_resampler",
         "_sample_bytes",
@@ -52,6 +53,8 @@ class InputDecoder:
         self._sample_bytes = format_sample_bytes(audio_format)
         self._rate_hz = format_rate_hz(audio_format)
         self._wire_bytes = 0
+        self._passes = self._expand is None and self._rate_hz == to_hz
+        """Whole samples of it are PCM at the right rate."""
 
     @property
     def wire_samples(self) -> int:
@@ -64,7 +67,10 @@ class InputDecoder:
 
     def decode(self, wire: bytes) -> bytes:
         """Return the PCM that is complete now; half a sample waits for its other half."""
+        whole = not (self._wire_bytes | len(wire)) & 1
         self._wire_bytes += len(wire)
+        if self._passes and whole:
+            return wire
         return self._resampler.process(wire if self._expand is None else self._expand(wire))
 
     def drop_dangling(self) -> int:

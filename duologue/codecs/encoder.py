@@ -35,6 +35,7 @@ class OutputEncoder:
 
     __slots__ = (
         "_compress",
+        "_passes",
         "_resampler",
         "audio_format",
         "from_hz",
@@ -45,9 +46,12 @@ class OutputEncoder:
         self.audio_format = audio_format
         self._compress = _COMPRESS.get(type(audio_format))
         self._resampler = StreamResampler(from_hz, format_rate_hz(audio_format))
+        self._passes = self._compress is None and from_hz == format_rate_hz(audio_format)
 
     def encode(self, pcm: bytes) -> bytes:
         """Return the wire bytes that are complete now."""
+        if self._passes:
+            return pcm
         pcm = self._resampler.process(pcm)
         return pcm if self._compress is None else self._compress(pcm)
 

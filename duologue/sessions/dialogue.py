@@ -10,6 +10,7 @@ from duologue.core.audio import samples_to_ms
 from duologue.core.errors import LimitExceeded, PluginError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
+    AdoptStage,
     BeginResponse,
     CallFunction,
     ConversationChanged,
@@ -22,6 +23,7 @@ from duologue.duplex_plugins.contract import (
     ResponseRequested,
     SayAudio,
     SayText,
+    StartStage,
 )
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ItemTruncated
@@ -38,6 +40,9 @@ from duologue.sessions.prompt_view import check_can_be_read, prompt_view
 from duologue.sessions.response import Response, ResponseState
 from duologue.sessions.speaking import Speaking
 from duologue.sessions.streams import Owner, Streams
+
+_DRAINING = ResponseState.DRAINING
+"""Compared with for every frame, and members of an enumeration are slow to look up."""
 
 _SAID = (SayAudio, SayText, CallFunction, EndResponse)
 """Effects on a response, the most frequent one first."""
@@ -107,10 +112,13 @@ class Dialogue:
         for effect in self._host.step(item):
             if isinstance(effect, _SAID):
                 response = self._spoken_in(effect.response_id)
-                if response in overflowed:
+                if overflowed and response in overflowed:
                     continue
                 try:
-                    self._act(response, effect, now)
+                    if isinstance(effect, SayAudio):  # nearly always
+                        self._speaking.say_audio(response, effect.pcm, effect.marks, now)
+                    else:
+                        self._act(response, effect, now)
                 except OutputOverflow:
                     # It ends after the step, whose other effects are as valid as ever.
                     overflowed = (*overflowed, response)
@@ -122,8 +130,11 @@ class Dialogue:
                     self._extensions.listens("model_decision")
             else:
                 self._host.perform(effect)
-        for response in overflowed:
-            self.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
+                if isinstance(effect, StartStage | AdoptStage):
+                    self._credit(effect.response_id)
+        if overflowed:
+            for response in overflowed:
+                self.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
         if requested is not None:
             self.tell(requested, now)
 
@@ -263,8 +274,7 @@ class Dialogue:
 
     def settle(self, now: float) -> None:
         """Grant credit for what was sent, close lanes of what has ended, begin what is due."""
-        speaking = self._speaking
-        if speaking.unsettled and (self._streams.running or not speaking.settle_unasked()):
+        if self._speaking.unsettled:
             self._settle_responses(now)
         if self._history.changes != self._told:
             self.tell_conversation(now)
@@ -289,6 +299,12 @@ class Dialogue:
             if not response.out_of_band:
                 self.answered_at = now
 
+    def _credit(self, response_id: str | None) -> None:
+        """A stage works for a response: from now on what is sent of it counts."""
+        response = None if response_id is None else self._speaking.get(response_id)
+        if response is not None:
+            response.credited = True
+
     def _begin(
         self, config: ResponseConfig, view: tuple[ItemView, ...], now: float
     ) -> ResponseRequested:
@@ -307,23 +323,21 @@ class Dialogue:
 
     def _spoken_in(self, response_id: str) -> Response:
         response = self._speaking.get(response_id)
-        if response is None or response.state is ResponseState.DRAINING:
+        if response is None or response.state is _DRAINING:
             raise PluginError(f"the plugin speaks in '{response_id}', which is over")
         return response
 
     def _act(
         self,
         response: Response,
-        speech: SayAudio | SayText | CallFunction | EndResponse,
+        said: SayText | CallFunction | EndResponse,
         now: float,
     ) -> None:
-        match speech:
-            case SayAudio(pcm=pcm, marks=marks):
-                self._speaking.say_audio(response, pcm, marks, now)
+        match said:
             case SayText(text=text):
                 self._speaking.say_text(response, text, now)
             case CallFunction():
-                self._call(response, speech, now)
+                self._call(response, said, now)
             case EndResponse(outcome=outcome, reason=reason, usage=usage):
                 self._streams.cancel_lane(response.lane)
                 must_call = response.tools.choice == "required" and not response.calls

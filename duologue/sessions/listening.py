@@ -86,7 +86,6 @@ class Listening:
 
     __slots__ = (
         "_behind_since",
-        "_detecting",
         "_detector_lag",
         "_judged_until",
         "_kept_silence",
@@ -103,6 +102,7 @@ class Listening:
         "_transcribing",
         "_unheard",
         "audio",
+        "detecting",
         "floor",
         "items",
         "stalled_input_s",
@@ -132,7 +132,9 @@ class Listening:
         self._new_id = new_id
         self._rate_hz = rate_hz
         self._transcribe_always = transcribe_always
-        self._detecting = False
+        self.detecting = False
+        """Turns are found by a detector, not committed by hand."""
+
         self._reopen_at = 0
         self._judged_until = 0
         self._behind_since: float | None = None
@@ -154,11 +156,6 @@ class Listening:
         return self._settings.asr is not None
 
     @property
-    def detecting(self) -> bool:
-        """Turns are found by a detector, not committed by hand."""
-        return self._detecting
-
-    @property
     def speech_ms(self) -> int:
         """Speech in the current turn so far, without pauses."""
         return samples_to_ms(self.floor.voiced_samples, self._rate_hz)
@@ -178,13 +175,13 @@ class Listening:
         self._transcribing = self._settings.asr is not None and (
             self._transcribe_always or config.transcription is not None
         )
-        was_detecting = self._detecting
-        self._detecting = detection is not None and self._settings.vad is not None
+        was_detecting = self.detecting
+        self.detecting = detection is not None and self._settings.vad is not None
         if detection is not None:
             policy = self._floor_policy(detection)
             self.floor.set_policy(policy)
             self._kept_silence = ms_to_samples(policy.prefix_ms + KEPT_SILENCE_MS, self._rate_hz)
-        if was_detecting and not self._detecting:
+        if was_detecting and not self.detecting:
             self._streams.cancel(Owner.DETECTOR, "")
             self.abandon()
 
@@ -197,7 +194,7 @@ class Listening:
         frame = self.audio.append(wire)
         if frame is None:
             return None
-        if self._detecting:
+        if self.detecting:
             self._detect(frame)
             heard = self._streams.find(Owner.DETECTOR, "") is not None
             if heard and self.turn is None and self.floor.state is FloorState.SILENT:
@@ -212,7 +209,7 @@ class Listening:
     def watch_detector(self, now: float) -> None:
         """Give up a detector that hangs: its worker is replaced, and another one tried."""
         lag = self.audio.next_sample - self._judged_until
-        if not self._detecting or lag <= self._detector_lag:
+        if not self.detecting or lag <= self._detector_lag:
             self._behind_since = None
         elif self._behind_since is None:
             self._behind_since = now

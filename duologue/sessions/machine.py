@@ -70,6 +70,30 @@ class SessionMachine:
         edge_plays: The edge paces the sound and reports what was played, as ``played`` says.
     """
 
+    __slots__ = (
+        "_configuration",
+        "_delivered",
+        "_dialogue",
+        "_end_announced",
+        "_person",
+        "_router",
+        "_settings",
+        "_watchdog",
+        "_watches_silence",
+        "ended",
+        "extensions",
+        "has_output",
+        "history",
+        "id",
+        "lifetime",
+        "listening",
+        "model",
+        "side",
+        "speaking",
+        "streams",
+        "timing_changed",
+    )
+
     def __init__(
         self,
         session_id: str,
@@ -91,7 +115,6 @@ class SessionMachine:
         self._end_announced = False
         self._delivered = 0
         self.timing_changed = True
-        self._responses_timed = 0
         self.streams = Streams(session_id)
         capabilities = plugin.capabilities()
         if config.kind == "transcription":
@@ -219,10 +242,10 @@ class SessionMachine:
                 self._person.append(item.audio, now)
             except ClientError as exc:
                 self.speaking.emit(error_event(exc, item.event_id))
-            return self._settle(now)
+            return self._settle_sound(now)
         if self.extensions is not None and isinstance(item, FREQUENT):
             self.side.take_in(item, self._configuration.current.input_format, self._delivered, now)
-            return self._settle(now)
+            return self._settle_sound(now)
         self.timing_changed = True
         if isinstance(item, Output | Ended):
             stream = self.streams.accept(item)
@@ -276,8 +299,8 @@ class SessionMachine:
     def next_deadline(self) -> float:
         """When ``on_timer`` wants to be called next.
 
-        Need not be asked again before ``timing_changed``, unless output waits or speech is paced:
-        a frame that comes in moves deadlines only away.
+        Need not be asked again before ``timing_changed``, unless output waits: a frame that comes
+        in moves deadlines only away.
         """
         self.timing_changed = False
         deadline = self.lifetime.next_deadline()
@@ -295,15 +318,15 @@ class SessionMachine:
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
         """Return what may be sent to the client now, and the effects of sending it."""
         speaking = self.speaking
-        if speaking.pacing.paced_until is not None:
-            speaking.pacing.let_pass(now)
         events = speaking.pull(now, max_bytes)
         if events:
-            self.lifetime.waiting_since = None
             self._delivered += len(events)
-            # What was sent may have been the last that a response had to say for now.
-            self.timing_changed = self.timing_changed or self._watches_silence
-        return events, self._settle(now)
+            self.lifetime.waiting_since = now if speaking.has_output() else None
+        # What was sent may have been the last that a response had to say for now.
+        if self._watches_silence or speaking.pacing.paced_until is not None:
+            self.timing_changed = True
+        settled = not speaking.unsettled and self.ended is None
+        return events, () if settled else self._settle(now)
 
     def detach(self, now: float) -> None:
         """The connection is lost, and the session waits for another: nothing is held against it."""
@@ -371,6 +394,16 @@ class SessionMachine:
 
     # Afterwards, always
 
+    def _settle_sound(self, now: float) -> Sequence[Effect]:
+        """The same as ``_settle``, for what seldom leads to more than sound."""
+        if self.speaking.unsettled or self.ended is not None:
+            self.timing_changed = True
+            return self._settle(now)
+        lifetime, streams = self.lifetime, self.streams
+        if lifetime.waiting_since is None and self.speaking.has_output():
+            lifetime.waiting_since = now
+        return streams.take_effects() if streams.effects else ()
+
     def _settle(self, now: float) -> Sequence[Effect]:
         """Do what follows from any change, and return the effects of everything."""
         if self.ended is None:
@@ -379,9 +412,6 @@ class SessionMachine:
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
         if self.lifetime.waiting_since is None and self.speaking.has_output():
             self.lifetime.waiting_since = now
-        if self.speaking.begun != self._responses_timed:
-            self._responses_timed = self.speaking.begun
-            self.timing_changed = True
         return self._take_effects() if self.streams.effects or self.ended is not None else ()
 
     def _take_effects(self) -> Sequence[Effect]:

@@ -83,7 +83,7 @@ class SessionObserver:
         "_barge_in_stop",
         "_heard_bytes",
         "_heard_hz",
-        "_heard_noted_at",
+        "_heard_noted_next",
         "_journal_bytes",
         "_late_noted_at",
         "_log",
@@ -93,7 +93,7 @@ class SessionObserver:
         "_output_buffer",
         "_recorder",
         "_said_bytes",
-        "_said_noted_at",
+        "_said_noted_next",
         "_session_id",
         "_speech_began_at",
         "_speech_ended_at",
@@ -130,7 +130,7 @@ class SessionObserver:
                 now=observation.clock.now(),
             )
         self._heard_bytes = self._said_bytes = 0
-        self._heard_noted_at = self._said_noted_at = float("-inf")
+        self._heard_noted_next = self._said_noted_next = float("-inf")
         self._late_noted_at = float("-inf")
         self._journal_bytes = 0
         self._speech_began_at: float | None = None
@@ -147,9 +147,9 @@ class SessionObserver:
             return
         if type(item) is AppendAudio:
             self._heard_bytes += len(item.audio)
-            if now >= self._heard_noted_at + AUDIO_NOTE_S:
+            if now >= self._heard_noted_next:
                 recorder.record(AppendAudio, now, self._heard_bytes)
-                self._heard_noted_at, self._heard_bytes = now, 0
+                self._heard_noted_next, self._heard_bytes = now + AUDIO_NOTE_S, 0
         elif isinstance(item, Output):
             payload = item.payload
             size = len(payload.pcm) if isinstance(payload, AudioChunk) else 0
@@ -166,7 +166,7 @@ class SessionObserver:
         if isinstance(event, AudioDelta):
             self._audio_sent_at = now
             self._said_bytes += len(event.delta)
-            if self._awaiting_audio or now >= self._said_noted_at + AUDIO_NOTE_S:
+            if self._awaiting_audio or now >= self._said_noted_next:
                 self._audio_delivered(now)
             return
         if self._recorder is not None:
@@ -253,11 +253,11 @@ class SessionObserver:
 
     def _audio_delivered(self, now: float) -> None:
         """Audio that is worth a note: the first of an answer, and some once a second."""
-        if now >= self._said_noted_at + AUDIO_NOTE_S:
+        if now >= self._said_noted_next:
             if self._recorder is not None:
                 self._recorder.record(AudioDelta, now, self._said_bytes)
             self._output_buffer.observe(self._unplayed_s(now))
-            self._said_noted_at, self._said_bytes = now, 0
+            self._said_noted_next, self._said_bytes = now + AUDIO_NOTE_S, 0
         if self._awaiting_audio:
             self._awaiting_audio = False
             if self._speech_ended_at is not None:

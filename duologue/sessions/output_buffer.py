@@ -92,6 +92,12 @@ class _ResponseQueue:
     def take_speech(self, max_bytes: int) -> bytes:
         """Remove at most so much of the speech that is next, up to the first event."""
         entries = self.entries
+        if len(entries) == 1 and self.speech_bytes <= max_bytes:
+            # As good as always, where nothing waits for playback.
+            only = entries.pop()
+            assert isinstance(only, bytes), "it is called where speech is next"
+            self.speech_bytes = 0
+            return only
         parts: list[bytes] = []
         room = max_bytes
         while room > 0 and entries and isinstance(chunk := entries[0], bytes):
@@ -116,7 +122,7 @@ class OutputBuffer:
         "_max_speech_bytes",
         "_rate_hz",
         "_responses",
-        "_speech_bytes",
+        "_roomy_bytes",
         "dropped_events",
         "held_bytes",
         "held_events",
@@ -129,7 +135,8 @@ class OutputBuffer:
         self._limits = limits
         self._rate_hz = rate_hz
         self._max_speech_bytes = ms_to_samples(limits.audio_ms, rate_hz) * SAMPLE_BYTES
-        self._speech_bytes = 0
+        # Never more than half is reserved for events: below it there is nothing to work out.
+        self._roomy_bytes = limits.held_bytes // 2
         self._control: deque[Event] = deque()
         self._responses: dict[str, _ResponseQueue] = {}
 
@@ -140,7 +147,8 @@ class OutputBuffer:
     @property
     def speech_ms(self) -> int:
         """Speech of all responses that waits."""
-        return samples_to_ms(self._speech_bytes // SAMPLE_BYTES, self._rate_hz)
+        size = sum(queue.speech_bytes for queue in self._responses.values())
+        return samples_to_ms(size // SAMPLE_BYTES, self._rate_hz)
 
     def put(self, event: Event, *, always: bool = False) -> None:
         """Add an event that waits for nothing.
@@ -188,12 +196,10 @@ class OutputBuffer:
             raise OutputOverflow(
                 f"{held_ms} ms of speech would wait, the limit is {self._limits.audio_ms} ms"
             )
-        # Never more than half is reserved, so that below it there is nothing to work out.
-        if self.held_bytes + size > self._limits.held_bytes // 2:
+        if self.held_bytes + size > self._roomy_bytes:
             self._check_bytes(size, reserved=self._room_for_events())
         queue.entries.append(pcm)
         queue.speech_bytes += size
-        self._speech_bytes += size
         self.held_bytes += size
 
     def complete(self, response_id: str) -> None:
@@ -225,7 +231,7 @@ class OutputBuffer:
 
     def has_speech(self) -> bool:
         """Tell whether speech waits."""
-        return self._speech_bytes > 0
+        return any(queue.speech_bytes for queue in self._responses.values())
 
     def clear(self, response_id: str) -> None:
         """Drop what an interruption takes back: speech, text that was not delivered, new items."""
@@ -245,7 +251,6 @@ class OutputBuffer:
                 kept.append(entry)
         queue.entries = kept
         queue.events = len(kept)
-        self._speech_bytes -= queue.speech_bytes
         queue.speech_bytes = 0
 
     def close(self, response_id: str) -> None:
@@ -278,13 +283,14 @@ class OutputBuffer:
         Less than ``min_samples`` is left where more may still be merged onto it.
         """
         for response_id, queue in self._responses.items():
-            if not queue.entries or not isinstance(queue.entries[0], bytes):
+            if not queue.speech_bytes:
                 continue
-            grows = not queue.events and not queue.complete
-            if grows and queue.speech_bytes < min_samples * SAMPLE_BYTES:
+            if queue.events:
+                if not isinstance(queue.entries[0], bytes):
+                    continue
+            elif queue.speech_bytes < min_samples * SAMPLE_BYTES and not queue.complete:
                 continue
             pcm = queue.take_speech(max_samples * SAMPLE_BYTES)
-            self._speech_bytes -= len(pcm)
             self.held_bytes -= len(pcm)
             return Speech(response_id, pcm)
         return None

@@ -57,10 +57,10 @@ class Pacing:
         "_dry_s",
         "_lead_s",
         "_merge_samples",
-        "_merging",
         "_playback",
         "_rate_hz",
         "held_until",
+        "merging",
         "paced_until",
     )
 
@@ -73,7 +73,7 @@ class Pacing:
         self.held_until = -math.inf
         """Before that, no speech goes out."""
 
-        self._merging = False
+        self.merging = False
         """What waits for playback is a piece that is too short, not one that is too early."""
 
         self._buffer = buffer
@@ -87,7 +87,7 @@ class Pacing:
     def take(self, now: float) -> Speech | None:
         """Remove the next piece from the buffer, if it may go out; else say until when it waits."""
         if now < self.held_until:
-            self.paced_until, self._merging = self.held_until, False
+            self.paced_until, self.merging = self.held_until, False
             return None
         buffer = self._buffer
         if self._lead_s is None and not self._merge_samples:
@@ -100,14 +100,14 @@ class Pacing:
             if headroom < allowed and lead_s > self._dry_s:
                 if buffer.has_speech():
                     self.paced_until = now + (allowed - headroom) / self._rate_hz
-                    self._merging = False
+                    self.merging = False
                 return None
         minimum = 0 if lead_s <= self._dry_s else self._merge_samples
         speech = buffer.take_speech(allowed, minimum)
         if speech is None and buffer.has_speech():
             # A short piece waits to be merged, at most until the person would run dry.
             self.paced_until = now + lead_s - self._dry_s
-            self._merging = True
+            self.merging = True
         return speech
 
     def let_pass(self, now: float) -> None:
@@ -117,12 +117,12 @@ class Pacing:
 
     def has_grown(self, response_id: str) -> None:
         """More speech of a response waits: a piece that was too short may be long enough."""
-        if self._merging and self._buffer.speech_samples(response_id) >= self._merge_samples:
+        if self.merging and self._buffer.speech_samples(response_id) >= self._merge_samples:
             self.paced_until = None
 
     def has_ended(self) -> None:
         """Nothing will be merged onto what waits, so a short piece need not wait for it."""
-        if self._merging:
+        if self.merging:
             self.paced_until = None
 
     def begin_anew(self) -> None:

@@ -130,7 +130,8 @@ class Person:
             LimitExceeded: The buffer is full; nothing changed.
         """
         frame = self._listening.append(wire)
-        self._listening.watch_detector(now)
+        if self._listening.detecting:
+            self._listening.watch_detector(now)
         self.heard_at = now
         if frame is not None and self._capabilities.hears_audio:
             self._dialogue.tell(Audio(frame), now)

@@ -72,8 +72,8 @@ class PlaybackLedger:
             if len(self._items) > REMEMBERED_ITEMS:
                 self._items.popitem(last=False)
         item.sent += samples
-        self._busy_until = max(self._busy_until, now) + samples / self._rate_hz
-        item.played_by = self._busy_until
+        begins = now if now > self._busy_until else self._busy_until
+        item.played_by = self._busy_until = begins + samples / self._rate_hz
 
     def on_acknowledged(
         self, item_id: str, heard_ms: float, now: float | None = None

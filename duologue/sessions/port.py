@@ -27,7 +27,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     event: Event
 
 
-class Batch(msgspec.Struct, frozen=True):
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """What may be written now; with ``more`` another pull would return more at once."""
 
     deliveries: list[Delivery]

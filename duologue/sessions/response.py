@@ -63,8 +63,10 @@ class Response:
         tools: What it may call.
         items: What was generated so far, in order.
         shown: How many of them the client was shown; of these the last may still grow.
+        current: That last one.
         message: The one that is being generated; ``None`` before the first and after a call.
         awaits: Items of its conversation whose words were not known when it was created.
+        credited: A stage works for it, which may produce as much again as was sent.
         status: How generation ended, with ``reason``: both are for ``response.done``.
     """
 
@@ -79,6 +81,8 @@ class Response:
     awaits: frozenset[str] = frozenset()
     state: ResponseState = ResponseState.CREATED
     audio: bool = field(init=False)
+    current: OutputItem = field(init=False)
+    credited: bool = False
     status: str = "completed"
     reason: str = ""
     usage: TokenUsage | None = None
@@ -96,11 +100,6 @@ class Response:
     def lane(self) -> Lane:
         """The fencing lane: a response's own id."""
         return Lane(self.id)
-
-    @property
-    def current(self) -> OutputItem:
-        """The item that is being shown; there must be one."""
-        return self.items[self.shown - 1]
 
     @property
     def messages(self) -> list[OutputMessage]:

@@ -67,6 +67,7 @@ class Session:
         "_resumption",
         "_seq",
         "_settling",
+        "_stirred",
         "_timer_at",
         "_wheel",
         "_woken",
@@ -107,8 +108,9 @@ class Session:
         self._busy = False
         # The connection was told that there is output, and has not taken all of it.
         self._woken = False
-        # It is being told, and pulls from within.
+        # It is being told, and pulls from within; and something else happened meanwhile.
         self._settling = False
+        self._stirred = False
         self._closed = False
         self.via = SOCKET
         self.opened_at = self._now()
@@ -237,14 +239,13 @@ class Session:
 
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""
-        deliveries: list[Delivery] = []
         self._busy = True
         if self._resumption is not None and self._resumption.due:
             self._resumption.delivered = self._seq
             deliveries = self._resumption.pull(max_bytes, self._now())
             self._seq = self._resumption.delivered
         else:
-            self._barrier.run(self._take_output, deliveries, max_bytes)
+            deliveries = self._barrier.run(self._take_output, max_bytes) or []
         self._busy = False
         # The connection is not woken: what this leads to must not overtake what is returned here.
         if self.inbox.waiting:
@@ -308,7 +309,9 @@ class Session:
         self._settle()
 
     def _apply(self, item: SessionInput) -> None:
-        self._step(item)
+        self._busy = True
+        self._barrier.run(self._take_in, item)
+        self._busy = False
         if self.inbox.waiting:
             self._drain()
         self._settle()
@@ -316,12 +319,9 @@ class Session:
     def _drain(self) -> None:
         """Apply what came in meanwhile."""
         while (item := self.inbox.take()) is not None:
-            self._step(item)
-
-    def _step(self, item: SessionInput) -> None:
-        self._busy = True
-        self._barrier.run(self._take_in, item)
-        self._busy = False
+            self._busy = True
+            self._barrier.run(self._take_in, item)
+            self._busy = False
 
     def _take_in(self, item: SessionInput) -> None:
         now = self._now()
@@ -332,42 +332,49 @@ class Session:
         if effects:
             self._perform(effects)
 
-    def _take_output(self, deliveries: list[Delivery], max_bytes: int) -> None:
+    def _take_output(self, max_bytes: int) -> list[Delivery]:
         now = self._now()
         events, effects = self.machine.pull(now, max_bytes)
+        deliveries = []
+        seq = self._seq
         for event in events:
-            self._seq += 1
-            deliveries.append(Delivery(self._seq, event))
+            seq += 1
+            deliveries.append(Delivery(seq, event))
             self._observer.delivered(event, now)
+        self._seq = seq
         if self._resumption is not None:
             self._resumption.deliver(deliveries)
             if not self._closed:
                 self._observer.journal_holds(self._resumption.held_bytes)
         if effects:
             self._perform(effects)
+        return deliveries
 
     def _settle(self) -> None:
         """Wake the connection if there is output, then set the timer, once for all of it."""
         if self._settling:
+            self._stirred = True
             return
-        # Again where a connection that reads at once has also said something at once.
         while self._attachment is not None and not self._woken and self._has_output():
             self._woken = self._settling = True
+            self._stirred = False
             self._attachment.on_output()
             self._settling = False
+            if not self._stirred:
+                break
+            # A connection that reads at once has also said something at once.
+        if self.machine.timing_changed or self._woken or self.inbox.waiting:
+            self._set_timer()
+
+    def _set_timer(self) -> None:
         if self._closed:
             return
-        machine = self.machine
         if self.inbox.waiting:
             deadline = self._now()
-        elif (
-            machine.timing_changed or self._woken or machine.speaking.pacing.paced_until is not None
-        ):
-            deadline = machine.next_deadline()
+        else:
+            deadline = self.machine.next_deadline()
             if self._resumption is not None:
                 deadline = min(deadline, self._resumption.lease.expires_at())
-        else:
-            return
         # A later deadline waits until the earlier one has fired: most move on with every frame.
         if deadline < self._timer_at:
             self._timer_at = deadline

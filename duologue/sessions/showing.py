@@ -28,6 +28,8 @@ from duologue.sessions.response_wire import (
 class Showing:
     """Writes beginnings and ends of items into the history and the output buffer."""
 
+    __slots__ = ("_buffer", "_conversation_id", "_history", "extended")
+
     def __init__(self, history: History, buffer: OutputBuffer, conversation_id: str) -> None:
         self._history = history
         self._buffer = buffer
@@ -42,6 +44,7 @@ class Showing:
         names it.
         """
         response.shown += 1
+        response.current = item
         if isinstance(item, OutputCall):
             item.wire = opened_call(item)
         else:

@@ -49,12 +49,34 @@ def output_limits(settings: SessionSettings) -> OutputLimits:
     )
 
 
+_DRAINING = ResponseState.DRAINING
+"""Compared with for every frame, and members of an enumeration are slow to look up."""
+
+
 class Speaking:
     """All responses of one session.
 
     Args:
         rate_hz: Rate of the PCM that the plugin delivers.
     """
+
+    __slots__ = (
+        "_conversation_id",
+        "_ended",
+        "_extended",
+        "_new_id",
+        "_responses",
+        "_sent_samples",
+        "_showing",
+        "buffer",
+        "echo",
+        "get",
+        "overflowed",
+        "pacing",
+        "playback",
+        "rate_hz",
+        "unsettled",
+    )
 
     def __init__(
         self, history: History, limits: OutputLimits, pace: Pace, rate_hz: int, new_id: IdMaker
@@ -67,9 +89,7 @@ class Speaking:
         self.rate_hz = rate_hz
         self.overflowed = False
         self.unsettled = False
-        """``settle`` has something to say."""
-        self.begun = 0
-        """Responses so far."""
+        """Something has happened besides sound that was said and sent."""
         self._sent_samples: dict[str, int] = {}
         self._ended: list[Response] = []
         self._new_id = new_id
@@ -109,7 +129,7 @@ class Speaking:
         try:
             self.buffer.put(event)
         except OutputOverflow:
-            self.overflowed = True
+            self.overflowed = self.unsettled = True
 
     def begin(self, response_id: str, config: ResponseConfig, now: float) -> Response:
         """Open a response."""
@@ -119,7 +139,7 @@ class Speaking:
             ResponseCreated(response=resource(response, self._conversation_id, "in_progress"))
         )
         self.buffer.open(response_id)
-        self.begun += 1
+        self.unsettled = True
         self._responses[response_id] = response
         return response
 
@@ -134,6 +154,7 @@ class Speaking:
         response.progress_at = now
         if response.audio and response.unsounded_since is None:
             response.unsounded_since = now
+            self.unsettled = True
         self.buffer.put_response(response.id, text_delta(response, message, text))
 
     def say_audio(
@@ -145,12 +166,13 @@ class Speaking:
             OutputOverflow: The response does not fit any more.
             PluginError: That is no whole number of samples.
         """
-        samples, rest = divmod(len(pcm), SAMPLE_BYTES)
-        if rest:
+        if len(pcm) % SAMPLE_BYTES:
             raise PluginError(f"the plugin says {len(pcm)} bytes: no whole number of samples")
+        samples = len(pcm) // SAMPLE_BYTES
         response.progress_at = now
         if not response.audio:
-            self._count_sent(response, samples)
+            if response.credited:
+                self._count_sent(response, samples)
             return
         message = response.message
         if message is None:
@@ -163,7 +185,8 @@ class Speaking:
             self.buffer.put_speech(response.id, pcm)
             response.unsounded_since = None
             message.spoken.samples += samples
-            self.pacing.has_grown(response.id)
+            if self.pacing.merging:
+                self.pacing.has_grown(response.id)
 
     def call(
         self, response: Response, key: str, name: str, arguments: str, whole: bool, now: float
@@ -244,26 +267,24 @@ class Speaking:
     def pull(self, now: float, max_bytes: int) -> list[Event]:
         """Return what may be sent now, in order, about ``max_bytes`` of it at most."""
         events: list[Event] = []
-        self.pacing.begin_anew()
+        buffer, pacing = self.buffer, self.pacing
+        pacing.paced_until = None  # what still waits then finds out afresh
         room = max_bytes
-        while room > 0:
-            event = self.buffer.take_event() if self.buffer.held_events else None
-            if isinstance(event, NextItem):
-                self._turn_to_next_item(self._responses[event.response_id])
-                continue
+        while room > 0 and buffer.held_bytes:
+            event = buffer.take_event() if buffer.held_events else None
             if event is None:
-                speech = self.pacing.take(now)
+                speech = pacing.take(now)
                 if speech is None:
                     break
-                event = self._deliver_speech(speech, now)
                 room -= len(speech.pcm)
+                events.append(self._deliver_speech(speech, now))
+            elif isinstance(event, NextItem):
+                self._turn_to_next_item(self._responses[event.response_id])
             else:
                 room -= booked_bytes(event)
                 if isinstance(event, AudioTranscriptDelta | TextDelta | FunctionCallArgumentsDelta):
                     self._deliver_text(event)
-            events.append(event)
-            if not self.buffer:
-                break
+                events.append(event)
         return events
 
     def has_output(self) -> bool:
@@ -272,20 +293,8 @@ class Speaking:
             return False
         return self.pacing.paced_until is None or self.buffer.has_event()
 
-    def settle_unasked(self) -> bool:
-        """Forget what was sent, where nobody is granted credit for it and no response ended.
-
-        Returns:
-            Whether that was all there was to settle.
-        """
-        if self._ended:
-            return False
-        self.unsettled = False
-        self._sent_samples.clear()
-        return True
-
     def settle(self) -> tuple[dict[str, int], list[Response]]:
-        """Return what is new since the last call, while ``unsettled``.
+        """Return what is new since the last call.
 
         Returns:
             The samples sent, by response, which may be granted as credit; and the responses that
@@ -307,6 +316,7 @@ class Speaking:
         return message
 
     def _begin_item(self, response: Response, item: OutputItem) -> None:
+        self.unsettled = True
         if response.items:
             self.buffer.put_response(response.id, NextItem(response.id))
             response.items[-1].complete()
@@ -317,6 +327,7 @@ class Speaking:
             response.advance(ResponseInput.FIRST_OUTPUT)
 
     def _turn_to_next_item(self, response: Response) -> None:
+        self.unsettled = True
         self._showing.turn_over(response)
         self._end_if_delivered(response)
 
@@ -324,15 +335,16 @@ class Speaking:
         response = self._responses[speech.response_id]
         message = response.current
         assert isinstance(message, OutputMessage), "speech belongs to a message"
+        message.sent_speech = True
         samples = len(speech.pcm) // SAMPLE_BYTES
         self.playback.on_sent(message.id, samples, now)
         if self.echo is not None:
             starts_at = self.playback.busy_until - samples / self.rate_hz
             self.echo.played(speech.pcm, starts_at, now)
-        self._count_sent(response, samples)
-        message.sent_speech = True
+        if response.credited:
+            self._count_sent(response, samples)
         event = audio_delta(response, message, response.encoder.encode(speech.pcm), self._extended)
-        if response.state is ResponseState.DRAINING:
+        if response.state is _DRAINING:
             self._end_if_delivered(response)
         return event
 

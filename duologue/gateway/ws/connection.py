@@ -80,7 +80,7 @@ class Connection:
     def on_output(self) -> None:
         """Write what the session has, as far as the transport takes it."""
         if not self._writer_due.is_set():
-            self._barrier.run(self._write)
+            self._barrier.run(self._write, self._port)
 
     def on_end(self, reason: str) -> None:
         """The session is over: write what is left, then close; the peer has a moment to let us."""
@@ -105,12 +105,12 @@ class Connection:
         except ClientError as exc:
             self._port.reject(error_body(exc, None if command is None else command.event_id))
 
-    def _write(self) -> None:
+    def _write(self, port: SessionPort) -> None:
         channel = self._channel
         for _ in range(PULLS_AT_ONCE):
             if not channel.can_send():
                 break
-            batch = self._port.pull(PULL_BYTES)
+            batch = port.pull(PULL_BYTES)
             for delivery in batch.deliveries:
                 message = self._encode(delivery.event, delivery.seq)
                 if message is not None:
@@ -125,7 +125,7 @@ class Connection:
             while await self._channel.writable():
                 await asyncio.sleep(0)  # the transport may take all at once: others have a turn
                 self._writer_due.clear()
-                self._write()
+                self._write(self._port)
                 if self._writer_due.is_set():
                     continue
                 if self._close_reason is not None:

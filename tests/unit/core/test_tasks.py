@@ -25,6 +25,15 @@ def test_a_body_that_ends_well_reports_nothing() -> None:
     assert crashes == []
 
 
+def test_work_that_is_run_within_returns_what_it_does_or_nothing() -> None:
+    crashes: list[Exception] = []
+    barrier = CrashBarrier(crashes.append)
+    assert barrier.run(int, "5") == 5
+    assert crashes == []
+    assert barrier.run(int, "five") is None
+    assert [type(exc) for exc in crashes] == [ValueError]
+
+
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
 def test_cancellation_and_exit_pass_through(kind: type[BaseException]) -> None:
     crashes: list[Exception] = []

@@ -32,6 +32,7 @@ from duologue.protocol.events import (
     SessionCreated,
 )
 from duologue.protocol.response_events import ResponseCreated, ResponseDone
+from duologue.sessions.machine import SessionMachine
 from duologue.sessions.session import CLIENT_GONE, Session
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.call import FakeCall, FakeConnection
@@ -70,6 +71,20 @@ class Impatient:
     def read(self) -> None:
         batch = self.session.pull(1 << 20)
         self.kinds += [type(delivery.event) for delivery in batch.deliveries]
+
+
+class Broken:
+    """A machine that breaks when it is read from."""
+
+    def __init__(self, machine: SessionMachine) -> None:
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._machine, name)
+
+    def pull(self, now: float, max_bytes: int) -> object:
+        self._machine.pull(now, max_bytes)
+        raise ZeroDivisionError
 
 
 class EagerEngine(FakeEngine):
@@ -310,13 +325,7 @@ def test_a_crash_while_reading_returns_what_there_was() -> None:
     call = make_call()
     call.client.reading = False
     call.send(ClearAudio())
-    pull = call.machine.pull
-
-    def crash(now: float, max_bytes: int) -> object:
-        pull(now, max_bytes)
-        raise ZeroDivisionError
-
-    call.machine.pull = crash  # type: ignore[assignment]
+    call.session.machine = Broken(call.machine)  # type: ignore[assignment]
     assert call.session.pull(1 << 20).deliveries == []
     assert call.client.ended == ErrorCode.SERVER_ERROR
 

@@ -60,6 +60,7 @@ def test_text_is_said_when_the_speech_before_it_was_sent() -> None:
 def test_a_response_ends_when_all_of_it_was_sent() -> None:
     bench = Bench()
     response = bench.begin()
+    response.credited = True
     bench.speaking.say_text(response, "Hello.", T)
     bench.speaking.say_audio(response, pcm(100), (), T)
     bench.speaking.generated(response, "completed", "", TokenUsage(3, 4))
@@ -252,10 +253,11 @@ def test_text_is_complete_with_the_last_sample_unless_the_answer_failed() -> Non
 # Limits and mistakes
 
 
-def test_what_is_sent_may_be_granted_once() -> None:
+def test_what_is_sent_may_be_granted_once_where_a_stage_works_for_the_answer() -> None:
     bench = Bench()
     response = bench.begin()
-    assert not bench.speaking.unsettled
+    response.credited = True
+    bench.speaking.settle()
     bench.speaking.say_audio(response, pcm(300), (), T)
     bench.pull()
     assert bench.speaking.unsettled
@@ -263,21 +265,22 @@ def test_what_is_sent_may_be_granted_once() -> None:
     assert bench.speaking.settle() == ({}, [])
 
 
-def test_what_nobody_is_granted_credit_for_is_forgotten_unless_an_answer_has_ended() -> None:
+def test_where_no_stage_works_for_an_answer_sound_leaves_nothing_to_settle() -> None:
     bench = Bench()
     response = bench.begin()
     bench.speaking.say_audio(response, pcm(300), (), T)
     bench.pull()
-    assert bench.speaking.settle_unasked()
+    bench.speaking.settle()
+    bench.speaking.say_audio(response, pcm(300), (), T)
+    bench.pull()
+    assert not bench.speaking.unsettled
     assert bench.speaking.settle() == ({}, [])
-    bench.speaking.generated(response, "completed", "", None)
-    assert not bench.speaking.settle_unasked()
-    assert bench.speaking.settle() == ({}, [response])
 
 
 def test_speech_in_a_written_answer_counts_as_sent_and_is_heard_by_nobody() -> None:
     bench = Bench()
     response = bench.begin(output_modalities=("text",))
+    response.credited = True
     bench.speaking.say_audio(response, pcm(300), (SpeechMark(1, 2),), T)
     assert bench.speaking.settle() == ({"r": 300 * MS}, [])
     assert pieces(bench.pull()) == []
