@@ -38,10 +38,23 @@ def test_a_row_sees_its_positions_and_nothing_else(
 ) -> None:
     cache = fill(SPANS, 2, size, 8, FP8 if in_eight_bits else dtype)
     query = strided(noise(len(SPANS), 2 * size, dtype=dtype))
-    got = kernel("paged_attention").paged_attention(query, cache.pool, cache.rows)
+    got = kernel("paged_attention").paged_attention(query, cache.pool, cache.rows, None)
     simple = attended(query, cache, 2, size, dtype)
     assert_as_good(got, simple, attended(query, cache, 2, size, torch.float64))
     assert not got[4].any()
+
+
+def test_positions_may_go_round_in_a_single_page(kernel: Kernel, dtype: torch.dtype) -> None:
+    cache = fill([(75, 102)], 2, 16, 32, dtype)
+    ring = torch.full((2, 2, 2, 32, 16), float("nan"), dtype=dtype, device=cache.pool.device)
+    for offset, position in enumerate(range(75, 103)):
+        ring[1, 0, :, position % 32] = cache.keys[0][offset]
+        ring[1, 1, :, position % 32] = cache.values[0][offset]
+    rows = cache.rows._replace(table=torch.ones_like(cache.rows.table[:, :1]))
+    query = noise(1, 32, dtype=dtype)
+    got = kernel("paged_attention").paged_attention(query, ring, rows, 28)
+    simple = attended(query, cache, 2, 16, dtype)
+    assert_as_good(got, simple, attended(query, cache, 2, 16, torch.float64))
 
 
 @pytest.mark.parametrize("splits", [1, 2, 8])
@@ -51,7 +64,7 @@ def test_shares_join_to_the_whole(splits: int) -> None:
     cache = fill([(0, 0), (5, 120), (100, 217)], 2, 16, 32, torch.float32)
     query = noise(3, 32)
     tiles = triton_kernel.Tiles(block=16)
-    got = triton_kernel.paged_attention(query, cache.pool, cache.rows, splits, tiles)
+    got = triton_kernel.paged_attention(query, cache.pool, cache.rows, None, splits, tiles)
     simple = attended(query, cache, 2, 16, torch.float32)
     assert_as_good(got, simple, attended(query, cache, 2, 16, torch.float64))
 

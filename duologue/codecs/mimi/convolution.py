@@ -8,7 +8,6 @@ the input before it. So all state is the last few inputs, and zeros are the begi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -16,9 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from duologue.codecs.mimi.slots import Slots
-
-Layer = Callable[[Tensor, Tensor], Tensor]
-"""One step: input [S, T, C] and which slots take part [S], to output [S, T', C']."""
+from duologue.kernels.stream_windows import stream_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +63,7 @@ class Convolution:
 
 
 class ConvolutionStream:
-    """A convolution with what each slot still needs of its past.
-
-    The outputs of a slot that does not take part mean nothing.
-    """
+    """A convolution with what each slot still needs of its past."""
 
     __slots__ = ("_past", "_weights")
 
@@ -78,30 +72,38 @@ class ConvolutionStream:
         self._weights = weights
         self._past = slots.allocate((weights.kernel - weights.stride, channels))
 
-    def __call__(self, x: Tensor, active: Tensor, first: Tensor | None = None) -> Tensor:
+    def __call__(
+        self,
+        x: Tensor,
+        slots: Tensor,
+        *,
+        activated: bool = False,
+        first: Tensor | None = None,
+    ) -> Tensor:
         """Take one step.
 
         Shapes:
-            x: [S, T, C_in], T a multiple of the stride
-            active: [S] bool, the slots that take part
-            first: [S] bool, the slots at their beginning, where the past repeats the first input;
+            x: [R, T, C_in], T a multiple of the stride
+            slots: [R] int64
+            first: [R] bool, the rows at their beginning, where the past repeats the first input;
                 None where the past is silence
-            returns: [S, T / stride * up, C_out]
+            returns: [R, T / stride * up, C_out]
+
+        Args:
+            activated: The input passes an ELU first.
         """
         weights = self._weights
-        slots, length, channels = x.shape
-        past = self._past
-        if first is not None:
-            past = torch.where(first.view(-1, 1, 1), x[:, :1], past)
-        x = remember(self._past, past, x, active)
-        steps = length // weights.stride
-        windows = x.as_strided(
-            (slots, steps, weights.kernel * channels),
-            (x.stride(0), weights.stride * channels, 1),
+        windows = stream_windows(
+            x,
+            self._past,
+            slots,
+            kernel=weights.kernel,
+            stride=weights.stride,
+            activated=activated,
+            first=first,
         )
-        return F.linear(windows, weights.matrix, weights.bias).reshape(
-            slots, steps * weights.up, -1
-        )
+        rows, steps, _ = windows.shape
+        return F.linear(windows, weights.matrix, weights.bias).reshape(rows, steps * weights.up, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,31 +141,15 @@ class UpsamplingStream:
         self._weights = weights
         self._past = slots.allocate((1, weights.now.shape[1]))
 
-    def __call__(self, x: Tensor, active: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, slots: Tensor) -> Tensor:
         """Take one step.
 
         Shapes:
-            x: [S, T, C]
-            active: [S] bool
-            returns: [S, T * up, C]
+            x: [R, T, C]
+            slots: [R] int64
+            returns: [R, T * up, C]
         """
-        x = remember(self._past, self._past, x, active)[:, :, None]  # [S, 1 + T, 1, C]
-        out = x[:, 1:] * self._weights.now + x[:, :-1] * self._weights.before
+        rows, length, channels = x.shape
+        windows = stream_windows(x, self._past, slots, kernel=2).view(rows, length, 2, 1, channels)
+        out = windows[:, :, 1] * self._weights.now + windows[:, :, 0] * self._weights.before
         return out.flatten(1, 2)
-
-
-def remember(state: Tensor, past: Tensor, x: Tensor, active: Tensor) -> Tensor:
-    """Put the past before ``x``, and keep the end of both for the next step, where active.
-
-    Shapes:
-        state, past: [S, P, C]
-        x: [S, T, C]
-        active: [S] bool
-        returns: [S, P + T, C], contiguous
-    """
-    kept = state.shape[1]
-    if kept == 0:
-        return x.contiguous()
-    joined = torch.cat((past, x), dim=1)
-    state.copy_(torch.where(active.view(-1, 1, 1), joined[:, -kept:], state))
-    return joined

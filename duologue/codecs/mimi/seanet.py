@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from duologue.codecs.mimi.config import MimiConfig
 from duologue.codecs.mimi.convolution import Convolution, ConvolutionStream
@@ -77,18 +76,18 @@ class SeanetStream:
             (stage, [each.stream(slots) for each in stage.convolutions]) for stage in stages
         ]
 
-    def __call__(self, x: Tensor, active: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, slots: Tensor) -> Tensor:
         """Take one step.
 
         Shapes:
-            x: [S, T, C]
-            active: [S] bool
-            returns: [S, T', C']
+            x: [R, T, C]
+            slots: [R] int64
+            returns: [R, T', C']
         """
         for stage, convolutions in self._stages:
             shortcut = x
             for convolution in convolutions:
-                x = convolution(F.elu(x) if stage.activated else x, active)
+                x = convolution(x, slots, activated=stage.activated)
             if stage.residual:
                 x = x + shortcut
         return x

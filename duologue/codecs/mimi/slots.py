@@ -1,6 +1,7 @@
 """The memory of many streams: tensors of fixed size, whose first dimension is the slot.
 
-This module must not know what the tensors mean.
+Behind the last slot is one more, which belongs to nobody: rows of a step that stand for no stream
+read and write there. This module must not know what the tensors mean.
 """
 
 from __future__ import annotations
@@ -38,14 +39,25 @@ class Slots:
         self._tensors: list[Tensor] = []
 
     def allocate(self, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
-        """Return zeros, one block of ``shape`` for each slot.
+        """Return zeros, one block of ``shape`` for each slot and one for nobody.
 
         Shapes:
-            returns: [slots, *shape]
+            returns: [slots + 1, *shape]
         """
-        tensor = torch.zeros((self.count, *shape), device=self.device, dtype=dtype or self.dtype)
+        size = (self.count + 1, *shape)
+        tensor = torch.zeros(size, device=self.device, dtype=dtype or self.dtype)
         self._tensors.append(tensor)
         return tensor
+
+    def rows(self, active: Tensor) -> Tensor:
+        """Return the slot of each row of a step that has one for every slot.
+
+        Shapes:
+            active: [slots] bool
+            returns: [slots] int64, nobody's where not active
+        """
+        every = torch.arange(self.count, device=active.device)
+        return torch.where(active, every, self.count)
 
     def reset(self, slot: int) -> None:
         """Begin a new stream in a slot. What was there, not-a-numbers included, is gone."""

@@ -77,32 +77,23 @@ class _Stream:
         """
         self._slots.restore(slot, snapshot)
 
-    def _spread(self, rows: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
-        """Put rows where their slots are, and tell which slots have one."""
+    def _rows(self, active: Tensor) -> Tensor:
         count = self._slots.count
-        every = rows.new_zeros((count + 1, *rows.shape[1:]))
-        every[slots] = rows
-        active = torch.zeros(count + 1, dtype=torch.bool, device=rows.device)
-        active[slots] = True
-        return every[:count], active[:count]
+        if active.shape != (count,) or active.dtype != torch.bool:
+            raise ValueError(
+                f"active is {list(active.shape)} {active.dtype}, must be [{count}] torch.bool"
+            )
+        return self._slots.rows(active)
 
-    def _gather(self, every: Tensor, slots: Tensor) -> Tensor:
-        nobody = torch.zeros_like(every[:1])
-        return torch.cat((every, nobody))[slots]
-
-    def _check(self, given: tuple[int, ...], inner: tuple[int, ...], active: Tensor) -> None:
-        """Refuse a step that is not [S, *inner, n] with n up to ``max_frames`` of the last size."""
-        slots, (*middle, unit) = self._slots.count, inner
+    def _check(self, given: tuple[int, ...], inner: tuple[int, ...], slots: Tensor) -> None:
+        """Refuse a step that is not [R, *inner, n] with n up to ``max_frames`` of the last size."""
+        *middle, unit = inner
         largest = unit * self._max_frames
-        wanted = (slots, *middle)
+        wanted = (len(slots), *middle)
         if given[:-1] != wanted or not 0 < given[-1] <= largest or given[-1] % unit:
             raise ValueError(
                 f"the step is {list(given)}, must be [{', '.join(map(str, wanted))}, n],"
                 f" n a multiple of {unit} up to {largest}"
-            )
-        if active.shape != (slots,) or active.dtype != torch.bool:
-            raise ValueError(
-                f"active is {list(active.shape)} {active.dtype}, must be [{slots}] torch.bool"
             )
 
 
@@ -128,12 +119,7 @@ class EncoderStream(_Stream):
         Raises:
             ValueError: Not whole frames of all slots, or more than ``max_frames``.
         """
-        self._check(tuple(pcm.shape), (self._config.frame_samples,), active)
-        first = self._transformer.position == 0
-        latent = self._convolutions(pcm.to(self._slots.dtype)[:, :, None], active)
-        latent = self._transformer(latent, active)
-        latent = self._downsampling(latent, active, first)
-        return self._weights.quantizer.encode(latent) * active.view(-1, 1, 1)
+        return self.step_rows(pcm, self._rows(active)) * active.view(-1, 1, 1)
 
     def step_rows(self, pcm: Tensor, slots: Tensor) -> Tensor:
         """Encode the next frames of some slots, in any order.
@@ -142,9 +128,16 @@ class EncoderStream(_Stream):
             pcm: [R, n * frame_samples]
             slots: [R] int64, each slot once; the number of slots stands for none
             returns: [R, codebooks, n] int64
+
+        Raises:
+            ValueError: Not whole frames of all rows, or more than ``max_frames``.
         """
-        every, active = self._spread(pcm, slots)
-        return self._gather(self.step(every, active), slots)
+        self._check(tuple(pcm.shape), (self._config.frame_samples,), slots)
+        first = self._transformer.position[slots] == 0
+        latent = self._convolutions(pcm.to(self._slots.dtype)[:, :, None], slots)
+        latent = self._transformer(latent, slots)
+        latent = self._downsampling(latent, slots, first=first)
+        return self._weights.quantizer.encode(latent)
 
 
 class DecoderStream(_Stream):
@@ -169,10 +162,7 @@ class DecoderStream(_Stream):
         Raises:
             ValueError: Not all codebooks of all slots, or more than ``max_frames``.
         """
-        self._check(tuple(codes.shape), (self._config.codebooks, 1), active)
-        latent = self._weights.quantizer.decode(codes).to(self._slots.dtype)
-        latent = self._transformer(self._upsampling(latent, active), active)
-        pcm = self._convolutions(latent, active)[:, :, 0].float()
+        pcm = self.step_rows(codes, self._rows(active))
         return torch.where(active[:, None], pcm, torch.zeros_like(pcm))
 
     def step_rows(self, codes: Tensor, slots: Tensor) -> Tensor:
@@ -182,6 +172,11 @@ class DecoderStream(_Stream):
             codes: [R, codebooks, n] int64
             slots: [R] int64, each slot once; the number of slots stands for none
             returns: [R, n * frame_samples] float32
+
+        Raises:
+            ValueError: Not all codebooks of all rows, or more than ``max_frames``.
         """
-        every, active = self._spread(codes, slots)
-        return self._gather(self.step(every, active), slots)
+        self._check(tuple(codes.shape), (self._config.codebooks, 1), slots)
+        latent = self._weights.quantizer.decode(codes).to(self._slots.dtype)
+        latent = self._transformer(self._upsampling(latent, slots), slots)
+        return self._convolutions(latent, slots)[:, :, 0].float()

@@ -13,7 +13,6 @@ Source:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,10 +22,13 @@ from torch.nn import functional as F
 
 from duologue.codecs.mimi.config import MimiConfig
 from duologue.codecs.mimi.slots import Slots
+from duologue.kernels.add_layer_norm import add_layer_norm
+from duologue.kernels.paged_attention import paged_attention
+from duologue.kernels.pages import Rows
+from duologue.kernels.rope_kv_write import rope_angles, rope_kv_write
 
-_NORM_EPSILON = 1e-5
-_RING_ALIGNMENT = 8
-"""Attention kernels want rows of the mask that begin at multiples of this."""
+_RING_ALIGNMENT = 32
+"""Attention reads as many positions at once, and is faster where they lie side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +68,10 @@ class TransformerLayer:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """What all layers of one step share.
-
-    Shapes:
-        active: [S] bool
-        slots: [S, 1], each slot's number
-        rows: [S, T], where in the ring the new keys go
-        visible: [S, 1, T, R] bool, which rows a query sees
-        cos, sin: [S, T, 1, 1, head_dimension / 2]
-    """
-
-    active: Tensor
-    slots: Tensor
-    rows: Tensor
-    visible: Tensor
-    cos: Tensor
-    sin: Tensor
-
-
 class TransformerStream:
     """The layers, with a ring for each and one clock for each slot."""
 
-    __slots__ = ("_config", "_frequencies", "_layers", "_ring_rows", "_rings", "_slots", "position")
+    __slots__ = ("_config", "_layers", "_offsets", "_ring_rows", "_rings", "_table", "position")
 
     def __init__(
         self,
@@ -103,83 +85,48 @@ class TransformerStream:
         rows += -rows % _RING_ALIGNMENT
         self._config = config
         self._layers = layers
+        # One page for each slot, in which positions go round and round.
         self._rings = [
-            slots.allocate((rows, 2, config.heads, config.head_dimension)) for _ in layers
+            slots.allocate((2, config.heads, rows, config.head_dimension)) for _ in layers
         ]
-        self.position = slots.allocate((), torch.int64)  # [S], of each slot's next input
-        half = config.head_dimension // 2
-        exponents = torch.arange(half, device=slots.device, dtype=torch.float32)
-        self._frequencies = torch.exp(exponents * (-math.log(config.rope_base) / half))
-        self._ring_rows = torch.arange(rows, device=slots.device)
-        self._slots = torch.arange(slots.count, device=slots.device)[:, None]
+        self.position = slots.allocate((), torch.int64)  # [S + 1], of each slot's next input
+        pages = torch.arange(slots.count + 1, dtype=torch.int32, device=slots.device)
+        self._table = pages[:, None]
+        self._offsets = torch.arange(longest, device=slots.device)
 
-    def __call__(self, x: Tensor, active: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, slots: Tensor) -> Tensor:
         """Take one step, and advance the clocks of the slots that take part.
 
         Shapes:
-            x: [S, T, D]
-            active: [S] bool
-            returns: [S, T, D]
+            x: [R, T, D]
+            slots: [R] int64
+            returns: [R, T, D]
         """
-        length = x.shape[1]
-        step = self._prepare(length, active)
+        rows, length, size = x.shape
+        places = self._places(slots, length)
+        angles = rope_angles(places.positions, self._config.head_dimension, self._config.rope_base)
+        # A row for each position, since what each sees is another part of its ring.
+        x = x.reshape(rows * length, size).clone()
+        delta, scale = None, None
         for layer, ring in zip(self._layers, self._rings, strict=True):
-            attended = self._attend(layer, ring, F.layer_norm(x, x.shape[2:], *layer.norm1), step)
-            x = x + layer.scale1 * attended
-            hidden = F.gelu(F.linear(F.layer_norm(x, x.shape[2:], *layer.norm2), layer.linear1))
-            x = x + layer.scale2 * F.linear(hidden, layer.linear2)
-        self.position.add_(active, alpha=length)
-        return x
+            normed = add_layer_norm(x, delta, scale, *layer.norm1)
+            query = rope_kv_write(F.linear(normed, layer.in_proj), angles, ring, places)
+            attended = paged_attention(query, ring, places, self._config.context)
+            projected = F.linear(attended, layer.out_proj)
+            normed = add_layer_norm(x, projected, layer.scale1, *layer.norm2)
+            hidden = F.gelu(F.linear(normed, layer.linear1))
+            delta, scale = F.linear(hidden, layer.linear2), layer.scale2
+        if delta is not None and scale is not None:
+            x = torch.addcmul(x, scale, delta)
+        self.position.index_copy_(0, slots, self.position[slots] + length)
+        return x.view(rows, length, size)
 
-    def _prepare(self, length: int, active: Tensor) -> _Step:
-        rows = len(self._ring_rows)
-        queries = self.position[:, None] + self._ring_rows[:length]  # [S, T]
-        newest = queries[:, -1:]
-        # The position that each row of the ring holds once this step is written: the latest one
-        # that falls on the row. Below zero the row is still empty.
-        keys = newest - torch.remainder(newest - self._ring_rows, rows)  # [S, R]
-        age = queries[:, :, None] - keys[:, None]  # [S, T, R]
-        visible = (age >= 0) & (age < self._config.context) & (keys >= 0)[:, None]
-        angles = (queries[:, :, None].float() * self._frequencies)[:, :, None, None]
-        return _Step(
-            active=active,
-            slots=self._slots,
-            rows=torch.remainder(queries, rows),
-            visible=visible[:, None],
-            cos=angles.cos(),
-            sin=angles.sin(),
+    def _places(self, slots: Tensor, length: int) -> Rows:
+        positions = (self.position[slots][:, None] + self._offsets[:length]).flatten()
+        first = (positions - self._config.context + 1).clamp(min=0)
+        return Rows(
+            table=self._table,
+            slots=slots.repeat_interleave(length).int(),
+            first=first.int(),
+            positions=positions.int(),
         )
-
-    def _attend(self, layer: TransformerLayer, ring: Tensor, x: Tensor, step: _Step) -> Tensor:
-        heads, size = self._config.heads, self._config.head_dimension
-        projected = F.linear(x, layer.in_proj)
-        projected = projected.view(*x.shape[:2], 3, heads, size)  # [S, T, 3, H, D]
-        turned = _rotate(projected[:, :, :2], step)
-        written = torch.stack((turned[:, :, 1], projected[:, :, 2]), dim=2)  # [S, T, 2, H, D]
-        kept = ring[step.slots, step.rows]
-        ring[step.slots, step.rows] = torch.where(step.active.view(-1, 1, 1, 1, 1), written, kept)
-        attended = F.scaled_dot_product_attention(
-            turned[:, :, 0].transpose(1, 2),  # [S, H, T, D]
-            ring[:, :, 0].transpose(1, 2),  # [S, H, R, D]
-            ring[:, :, 1].transpose(1, 2),
-            attn_mask=step.visible,
-        )
-        return F.linear(attended.transpose(1, 2).flatten(2), layer.out_proj)
-
-
-def _rotate(x: Tensor, step: _Step) -> Tensor:
-    """Turn pairs of neighbouring channels by their position, in float32.
-
-    Shapes:
-        x: [S, T, 2, H, D]
-        returns: [S, T, 2, H, D]
-    """
-    real, imaginary = x.reshape(*x.shape[:4], -1, 2).float().unbind(5)
-    turned = torch.stack(
-        (
-            real * step.cos - imaginary * step.sin,
-            real * step.sin + imaginary * step.cos,
-        ),
-        dim=5,
-    )
-    return turned.flatten(4).to(x.dtype)

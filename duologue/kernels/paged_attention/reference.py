@@ -11,9 +11,22 @@ from torch import Tensor
 
 from duologue.kernels.pages import Rows
 
+_MOST_NUMBERS = 1 << 24
+"""Of keys and values that are copied at a time."""
 
-def paged_attention(query: Tensor, pool: Tensor, rows: Rows) -> Tensor:
+
+def paged_attention(query: Tensor, pool: Tensor, rows: Rows, longest: int | None = None) -> Tensor:
     """See the package."""
+    most = max(1, _MOST_NUMBERS // (rows.table.shape[1] * pool[0].numel()))
+    parts = []
+    for begin in range(0, len(query), most):
+        part = slice(begin, begin + most)
+        some = Rows(rows.table, rows.slots[part], rows.first[part], rows.positions[part])
+        parts.append(_attend(query[part], pool, some))
+    return torch.cat(parts)
+
+
+def _attend(query: Tensor, pool: Tensor, rows: Rows) -> Tensor:
     _, _, heads, page_size, size = pool.shape
     seen = _positions(rows, page_size)  # [R, W * P]
     visible = (seen >= rows.first[:, None]) & (seen <= rows.positions[:, None])
@@ -35,10 +48,8 @@ def paged_attention(query: Tensor, pool: Tensor, rows: Rows) -> Tensor:
 
 def _positions(rows: Rows, page_size: int) -> Tensor:
     """What position each place of a row's table holds: the latest that falls on it."""
-    width = rows.table.shape[1]
-    device = rows.table.device
-    newest = rows.positions.long()[:, None] // page_size  # [R, 1]
-    page = newest - torch.remainder(newest - torch.arange(width, device=device), width)
-    inside = torch.arange(page_size, device=device)
-    positions = (page[:, :, None] * page_size + inside).flatten(1)
+    places = rows.table.shape[1] * page_size
+    newest = rows.positions.long()[:, None]
+    age = torch.remainder(newest - torch.arange(places, device=newest.device), places)
+    positions = newest - age
     return torch.where(positions < 0, torch.iinfo(torch.int64).max, positions)

@@ -16,20 +16,22 @@ from torch import Tensor
 from duologue.kernels.pages import Rows
 
 _PROGRAMS = 2048
-"""As many are wanted at least: fifteen for each multiprocessor of an H200."""
+"""As many are wanted: fifteen for each multiprocessor of an H200."""
 
-_MOST_SPLITS = 16
+_MOST_SPLITS = 8
 
 
 class Tiles(NamedTuple):
-    """How the work is cut, as measured on an H200."""
+    """How the work is cut: positions of a block, how many are on their way, warps."""
 
-    block: int = 64
-    stages: int = 2
+    block: int = 32
+    stages: int = 3
     warps: int = 4
 
 
 TILES = Tiles()
+EIGHT_BIT_TILES = Tiles(stages=4)
+"""The best of some fifty on an H200: 4.56 and 4.33 TB/s at 64 rows with 3000 positions each."""
 
 
 @triton.jit
@@ -43,12 +45,13 @@ def _attend(
     row = (tl.program_id(0) // HEADS).to(tl.int64)
     head = tl.program_id(0) % HEADS
     split = tl.program_id(1)
-    first = tl.load(first_ptr + row)
     end = tl.load(positions_ptr + row) + 1
-    first = tl.minimum(first, end)
-    share = tl.cdiv(tl.cdiv(end - first, SPLITS), BLOCK) * BLOCK
-    begin = first + split * share
-    end = tl.minimum(begin + share, end)
+    first = tl.minimum(tl.load(first_ptr + row), end)
+    # Blocks begin at multiples of their size: where a page holds whole ones, one look-up is enough.
+    aligned = first // BLOCK * BLOCK
+    share = tl.cdiv(tl.cdiv(end - aligned, SPLITS), BLOCK) * BLOCK
+    begin = aligned + split * share
+    last = tl.minimum(begin + share, end)
 
     channels = tl.arange(0, PADDED)
     inside = channels < SIZE
@@ -60,11 +63,15 @@ def _attend(
     result = tl.zeros((BLOCK, PADDED), tl.float32)
     table = table_ptr + tl.load(slots_ptr + row).to(tl.int64) * width
     pages = pool_ptr + head * head_stride + channels[None, :]
-    for start in tl.range(begin, end, BLOCK, num_stages=STAGES):
+    for start in tl.range(begin, last, BLOCK, num_stages=STAGES):
         position = start + lanes
-        seen = position < end
-        page = tl.load(table + position // PAGE % width, mask=seen, other=0).to(tl.int64)
-        place = pages + (page * page_stride + position % PAGE * SIZE)[:, None]
+        seen = (position >= first) & (position < last)
+        if PAGE % BLOCK == 0:
+            page = tl.load(table + start // PAGE % width).to(tl.int64)
+            place = pages + page * page_stride + ((start % PAGE + lanes) * SIZE)[:, None]
+        else:
+            numbers = tl.load(table + position // PAGE % width, mask=seen, other=0).to(tl.int64)
+            place = pages + (numbers * page_stride + position % PAGE * SIZE)[:, None]
         mask = seen[:, None] & inside[None, :]
         key = tl.load(place, mask=mask, other=0.0).to(tl.float32)
         value = tl.load(place + side_stride, mask=mask, other=0.0).to(tl.float32)
@@ -108,7 +115,12 @@ def _join(
 
 
 def paged_attention(
-    query: Tensor, pool: Tensor, rows: Rows, splits: int | None = None, tiles: Tiles = TILES
+    query: Tensor,
+    pool: Tensor,
+    rows: Rows,
+    longest: int | None,
+    splits: int | None = None,
+    tiles: Tiles | None = None,
 ) -> Tensor:
     """See the package.
 
@@ -117,7 +129,8 @@ def paged_attention(
     """
     _, _, heads, page_size, size = pool.shape
     count = len(query)
-    splits = splits or _splits(count * heads)
+    tiles = tiles or (EIGHT_BIT_TILES if pool.dtype.itemsize == 1 else TILES)
+    splits = splits or _splits(count * heads, longest, tiles.block)
     padded = triton.next_power_of_2(size)
     out = torch.empty((count, heads * size), dtype=query.dtype, device=query.device)
     parts = largest = total = out
@@ -138,8 +151,12 @@ def paged_attention(
     return out
 
 
-def _splits(heads: int) -> int:
+def _splits(heads: int, longest: int | None, block: int) -> int:
     splits = 1
-    while splits < _MOST_SPLITS and splits * heads < _PROGRAMS:
+    while (
+        splits < _MOST_SPLITS
+        and splits * heads < _PROGRAMS
+        and (longest is None or 2 * splits * block <= longest + block)
+    ):
         splits *= 2
     return splits

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -352,18 +351,30 @@ class FrameEngine:
         """
         buckets = self.limits.buckets
         job = self._frames[buckets[bisect_left(buckets, len(slots))]]
+        count = len(slots)
         mask(job.places, self.limits.slots)
+        places = []
         for row, slot in enumerate(slots):
             self._extend(slot, 1)
             position = self.pages.end(slot) - 1
-            job.places.values[row] = (slot, self.pages.first(slot, position), position)
+            places.append((slot, self.pages.first(slot, position), position))
             job.pcm.values[row] = pcm[row]
-        job.pcm.values[len(slots) :] = 0
+        job.places.values[:count] = places
+        job.pcm.values[count:] = 0
         self._table.send()
         samples, tokens = job.run()
-        return [
-            self._spoken(slot, samples[row].copy(), tokens[row]) for row, slot in enumerate(slots)
-        ]
+        # A copy, since the next step writes to the same memory.
+        samples, numbers = samples[:count].copy(), tokens[:count].tolist()
+        codebooks = self.config.codebooks
+        spoken = []
+        for row, slot in enumerate(slots):
+            stream = self._streams[slot]
+            frame = stream.log.end - stream.base
+            stream.log.append(tokens[row])
+            text, *codes = numbers[row]
+            said, heard = tuple(codes[:codebooks]), tuple(codes[codebooks:])
+            spoken.append(Spoken(slot, frame, samples[row], text, said, heard))
+        return spoken
 
     def _enter(self, stream: _Stream) -> None:
         slot = stream.slot
@@ -395,13 +406,16 @@ class FrameEngine:
 
     def _extend(self, slot: int, count: int) -> None:
         begin = self.pages.end(slot)
-        for effect in self.pages.extend(slot, count):
+        effects = self.pages.extend(slot, count)
+        for effect in effects:
             match effect:
                 case CopyPage(source, target):
                     self._step.copy_page(source, target)
                 case Shortened():
                     self.shortened.append(effect)
         frames = self.limits.pages.page_frames
+        if count == 1 and begin % frames and not effects:
+            return
         for position in (begin, *range(begin - begin % frames + frames, begin + count, frames)):
             entry, page = self.pages.entry(slot, position)
             self._table.values[slot, entry] = page
@@ -413,11 +427,3 @@ class FrameEngine:
     def _write_table(self, slot: int) -> None:
         for entry, page in self.pages.table(slot).items():
             self._table.values[slot, entry] = page
-
-    def _spoken(self, slot: int, pcm: Samples, tokens: npt.NDArray[np.int32]) -> Spoken:
-        stream = self._streams[slot]
-        frame = stream.log.end - stream.base
-        stream.log.append(tokens)
-        text, *codes = tokens.tolist()
-        count = self.config.codebooks
-        return Spoken(slot, frame, pcm, text, tuple(codes[:count]), tuple(codes[count:]))

@@ -162,6 +162,9 @@ class Pages:
         """
         limits, stream = self._limits, self._streams[slot]
         assert 0 < count <= limits.chunk, f"{count} positions at once, of at most {limits.chunk}"
+        if count == 1 and self._goes_on(stream):
+            stream.end += 1
+            return []
         self._let_go_before(stream, stream.end - limits.window + 1)
         effects: list[Effect] = []
         begin, last = (at // limits.page_frames for at in (stream.end, stream.end + count - 1))
@@ -176,6 +179,15 @@ class Pages:
                 stream.held[place] = copy
         stream.end += count
         return effects
+
+    def _goes_on(self, stream: _Stream) -> bool:
+        """Tell whether the next position is in a page of its own, and none leaves the window.
+
+        So it is for most frames, at which nothing has to be looked for.
+        """
+        place, offset = divmod(stream.end, self._limits.page_frames)
+        leaves = (stream.end - self._limits.window + 1) % self._limits.page_frames == 0
+        return bool(offset) and not leaves and self._holders[stream.held[place]] == 1
 
     def truncate(self, slot: int, end: int) -> None:
         """Forget what a stream wrote from a position on, which must still be in its window."""

@@ -12,7 +12,8 @@ from duologue.codecs.mimi.slots import Slots
 
 pytestmark = pytest.mark.torch
 
-ON = torch.ones(2, dtype=torch.bool)
+ON = torch.arange(2)
+NOBODY = 2
 
 
 def slots() -> Slots:
@@ -39,7 +40,7 @@ def test_at_the_beginning_the_past_may_be_the_first_input() -> None:
     weight, x = noise(3, 3, 4), noise(2, 4, 3)
     stream = Convolution.plain(weight, stride=2).stream(slots())
     first = torch.tensor([True, False])
-    got = stream(x, ON, first)
+    got = stream(x, ON, first=first)
     repeated = F.pad(x.transpose(1, 2), (2, 0), mode="replicate")
     silent = F.pad(x.transpose(1, 2), (2, 0))
     padded = torch.stack((repeated[0], silent[1]))
@@ -67,11 +68,19 @@ def test_upsampling_in_steps_is_that_of_the_whole(steps: tuple[int, ...]) -> Non
     torch.testing.assert_close(got, whole.transpose(1, 2))
 
 
+def test_an_activation_comes_before_the_weights() -> None:
+    weight, bias, x = noise(5, 3, 7), noise(5), noise(2, 12, 3)
+    stream = Convolution.plain(weight, bias).stream(slots())
+    got = torch.cat([stream(part, ON, activated=True) for part in x.split(4, 1)], 1)
+    padded = F.pad(F.elu(x).transpose(1, 2), (6, 0))
+    torch.testing.assert_close(got, F.conv1d(padded, weight, bias).transpose(1, 2))
+
+
 def test_a_slot_that_does_not_take_part_keeps_its_past() -> None:
     memory = slots()
     stream = Convolution.plain(noise(5, 3, 7), noise(5)).stream(memory)
     stream(noise(2, 8, 3), ON)
     before = [memory.snapshot(slot).tensors[0] for slot in (0, 1)]
-    stream(noise(2, 8, 3) + 1, torch.tensor([True, False]))
+    stream(noise(2, 8, 3) + 1, torch.tensor([0, NOBODY]))
     assert not torch.equal(memory.snapshot(0).tensors[0], before[0])
     assert torch.equal(memory.snapshot(1).tensors[0], before[1])

@@ -11,7 +11,7 @@ from tests.unit.codecs.mimi.conftest import GOLDEN
 
 pytestmark = pytest.mark.torch
 
-ON = torch.ones(1, dtype=torch.bool)
+ON = torch.arange(1)
 HOP = TINY.frame_samples // TINY.positions_per_frame
 
 

@@ -20,7 +20,7 @@ def test_a_reset_clears_one_slot_only() -> None:
     slots.reset(1)
     assert values[1].eq(0).all()
     assert values[[0, 2]].isnan().all()
-    assert clock.tolist() == [7, 0, 7]
+    assert clock.tolist() == [7, 0, 7, 7]
 
 
 def test_a_snapshot_is_a_copy_and_goes_into_any_slot() -> None:
@@ -33,7 +33,7 @@ def test_a_snapshot_is_a_copy_and_goes_into_any_slot() -> None:
     slots.restore(2, snapshot)
     assert values[2].flatten().tolist() == [0, 1, 2, 3]
     assert values[:2].eq(-1).all()
-    assert clock.tolist() == [9, 9, 5]
+    assert clock.tolist() == [9, 9, 5, 9]
 
 
 def test_a_snapshot_of_another_shape_is_refused_and_changes_nothing() -> None:
@@ -56,3 +56,10 @@ def test_a_slot_that_does_not_exist_is_refused(slot: int) -> None:
 def test_no_slots_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         Slots(0, device=torch.device("cpu"), dtype=torch.float32)
+
+
+def test_who_takes_no_part_has_the_row_of_nobody() -> None:
+    slots, values, _ = make()
+    rows = slots.rows(torch.tensor([True, False, True]))
+    assert rows.tolist() == [0, 3, 2]
+    assert len(values) == 4

@@ -19,17 +19,17 @@ def settings(**changes: object) -> StreamingLmSettings:
 def test_without_a_bound_on_memory_everybody_gets_a_whole_window() -> None:
     limits = engine_limits(settings(max_sessions=20), 3000, None)
     assert limits.slots == 20
-    assert limits.pages.pages == 20 * 189
+    assert limits.pages.pages == 20 * 95
     assert limits.buckets == (1, 2, 4, 8, 16, 20)
 
 
 def test_memory_bounds_how_many_calls_there_are() -> None:
-    assert engine_limits(settings(), 3000, 80 * 189 + 100).slots == 80
-    assert engine_limits(settings(mean_frames=1500, max_sessions=512), 3000, 80 * 189).slots == 159
+    assert engine_limits(settings(), 3000, 80 * 95 + 50).slots == 80
+    assert engine_limits(settings(mean_frames=1500, max_sessions=512), 3000, 80 * 95).slots == 158
 
 
 def test_there_are_pages_for_one_call_at_least() -> None:
     limits = engine_limits(settings(max_sessions=1, mean_frames=16), 3000, None)
-    assert limits.pages.pages >= 189
-    with pytest.raises(ConfigError, match=r"room for 100 pages.*needs 189"):
+    assert limits.pages.pages >= 95
+    with pytest.raises(ConfigError, match=r"room for 100 pages.*needs 95"):
         engine_limits(settings(), 3000, 100)
