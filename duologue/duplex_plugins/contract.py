@@ -36,6 +36,12 @@ class Capabilities:
         decides_turns: The model itself begins responses (``BeginResponse``) and hears when it is
             interrupted: no detector runs, and its silence is no fault.
         tick_ms: Send ``Tick`` at this interval of real time; ``None``: never.
+        frame_ms: How much audio the model takes and gives at a time; ``None``: any amount. Speech
+            goes out in such pieces.
+        lead_ms: Send speech at most so far ahead of playback, whatever the settings allow:
+            the model remembers what it said, heard or not. ``None``: as far as the settings say.
+        backlog_ms: When more speech than this waits for the client, or the connection is lost, say
+            ``AudienceChanged``. ``None``: never; what is said waits as long as there is room.
         voices: Names that a client may ask for; the first is the default.
         speaks: The model can answer with audio.
         sees: The model understands pictures; without it they are refused.
@@ -48,6 +54,9 @@ class Capabilities:
     reads_transcripts: bool = False
     decides_turns: bool = False
     tick_ms: int | None = None
+    frame_ms: int | None = None
+    lead_ms: int | None = None
+    backlog_ms: int | None = None
     voices: tuple[str, ...] = ("default",)
     speaks: bool = True
     sees: bool = False
@@ -246,10 +255,25 @@ class Interrupted:
     Its stages are cancelled already. ``heard`` is the text that was heard, as far as is known.
     Comes again, also for a response that the plugin has ended itself, when that changes: its
     playback was cut, or the client knows better.
+
+    Args:
+        cut_sample: Where playback of its speech ended, counted from the start of the response at
+            ``Capabilities.output_rate_hz``; ``None`` unless the client itself has said so.
     """
 
     response_id: str
     heard: str
+    cut_sample: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceChanged:
+    """Nobody takes in what is said any more, or somebody does again.
+
+    Comes only where ``Capabilities.backlog_ms`` is set.
+    """
+
+    present: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +294,7 @@ PluginInput = (
     | StageEnded
     | StageFailed
     | Interrupted
+    | AudienceChanged
     | Tick
 )
 

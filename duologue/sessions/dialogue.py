@@ -244,7 +244,10 @@ class Dialogue:
         spoken = entry.spoken
         if spoken is not None and self._speaking.get(spoken.response_id) is None:
             heard = self._history.heard_of(spoken.response_id)
-            self.tell(Interrupted(spoken.response_id, heard), now)
+            cut = None
+            if (heard_samples := self._speaking.playback.client_cut(entry.item.id)) is not None:
+                cut = self._history.samples_before(entry) + heard_samples
+            self.tell(Interrupted(spoken.response_id, heard, cut), now)
 
     def stop(
         self, response: Response, status: str, reason: str, now: float, *, truncates: bool = False

@@ -399,7 +399,7 @@ def duplex_capabilities(
         supports_voice_cloning=False,
         turn_detection_types=types,
         overlap_policies=("listen_only", "barge_in_on_speech") if types else ("listen_only",),
-        chunk_period_ms=capabilities.tick_ms,
+        chunk_period_ms=capabilities.frame_ms or capabilities.tick_ms,
         input_sample_rate_hz=capabilities.input_rate_hz,
         output_sample_rate_hz=capabilities.output_rate_hz,
     )

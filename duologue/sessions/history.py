@@ -247,6 +247,17 @@ class History:
         """Count bytes afresh; equals ``held_bytes``. For tests."""
         return sum(entry.size_bytes for entry in self._entries)
 
+    def samples_before(self, entry: Entry) -> int:
+        """Return how much speech the same response has in items before this one."""
+        assert entry.spoken is not None
+        samples = 0
+        for each in self._entries:
+            if each is entry:
+                break
+            if each.spoken and each.spoken.response_id == entry.spoken.response_id:
+                samples += each.spoken.samples
+        return samples
+
     def view(self) -> tuple[ItemView, ...]:
         """Return the conversation as a prompt should have it."""
         return prompt_view(self._entries)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from duologue.core.errors import ClientError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
+    AudienceChanged,
     Capabilities,
     ConfigChanged,
     DuplexPlugin,
@@ -33,6 +34,7 @@ from duologue.protocol.events import (
 )
 from duologue.protocol.response_config import response_config
 from duologue.protocol.session_config import AnySession, SessionConfig
+from duologue.sessions.audience import Audience
 from duologue.sessions.command_router import CommandRouter
 from duologue.sessions.configuration import Configuration
 from duologue.sessions.conversation import Conversation
@@ -128,7 +130,7 @@ class SessionMachine:
         self.speaking = Speaking(
             self.history,
             output_limits(settings),
-            pace_of(settings),
+            pace_of(settings, capabilities),
             capabilities.output_rate_hz,
             new_id,
         )
@@ -200,6 +202,7 @@ class SessionMachine:
         tick_s = None if capabilities.tick_ms is None else capabilities.tick_ms / 1000
         self.lifetime = Lifetime(settings, now, tick_s, warns=extensions is not None)
         self._person.heard_at = now
+        self._audience = Audience(capabilities.backlog_ms)
         self._router = CommandRouter(
             self._configuration,
             self.side,
@@ -408,11 +411,18 @@ class SessionMachine:
         """Do what follows from any change, and return the effects of everything."""
         if self.ended is None:
             self._dialogue.settle(now)
+            if self._audience.watched:
+                self._watch_audience(now)
         if self.speaking.overflowed and self.ended is None:
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
         if self.lifetime.waiting_since is None and self.speaking.has_output():
             self.lifetime.waiting_since = now
         return self._take_effects() if self.streams.effects or self.ended is not None else ()
+
+    def _watch_audience(self, now: float) -> None:
+        waiting_ms = self.speaking.buffer.speech_ms
+        if self._audience.look(away=self._person.away, waiting_ms=waiting_ms):
+            self._dialogue.tell(AudienceChanged(self._audience.present), now)
 
     def _take_effects(self) -> Sequence[Effect]:
         if self.ended is None:

@@ -10,9 +10,12 @@ import math
 from dataclasses import dataclass
 
 from duologue.core.audio import ms_to_samples
+from duologue.duplex_plugins.contract import Capabilities
 from duologue.sessions.output_buffer import OutputBuffer, Speech
 from duologue.sessions.playback import PlaybackLedger
 from duologue.sessions.settings import SessionSettings
+
+ANY_MODEL = Capabilities()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +38,15 @@ class Pace:
     dry_ms: int = 250
 
 
-def pace_of(settings: SessionSettings) -> Pace:
-    """Return the pace of speech."""
-    return Pace(
-        lead_ms=settings.send_lead_ms or None,
-        delta_ms=settings.delta_ms,
-        merge_ms=settings.merge_ms,
-    )
+def pace_of(settings: SessionSettings, capabilities: Capabilities = ANY_MODEL) -> Pace:
+    """Return the pace of speech: as set, but no faster than the model allows."""
+    lead_ms = settings.send_lead_ms or None
+    if capabilities.lead_ms is None:
+        return Pace(lead_ms=lead_ms, delta_ms=settings.delta_ms, merge_ms=settings.merge_ms)
+    lead_ms = min(lead_ms or capabilities.lead_ms, capabilities.lead_ms)
+    delta_ms = min(settings.delta_ms, capabilities.frame_ms or settings.delta_ms, lead_ms)
+    # A piece goes out when it fits below the lead, and at once.
+    return Pace(lead_ms=lead_ms, delta_ms=delta_ms, merge_ms=0, dry_ms=lead_ms - delta_ms)
 
 
 class Pacing:

@@ -150,6 +150,11 @@ class PlaybackLedger:
         self._silence(item_id, item, now)
         return item.client_cut
 
+    def client_cut(self, item_id: str) -> int | None:
+        """Where the client says that it stopped playing an item; ``None``: it has not said."""
+        item = self._items.get(item_id)
+        return None if item is None else item.client_cut
+
     def heard_samples(self, item_id: str, now: float) -> int:
         """How much of an item the person has heard, as well as is known."""
         item = self._items.get(item_id)

@@ -135,6 +135,18 @@ def test_the_plugin_is_told_when_an_answer_that_is_over_was_heard_differently() 
     assert len(bench.plugin.of(Interrupted)) == 1
 
 
+def test_the_plugin_is_told_where_the_client_stopped_playing() -> None:
+    bench = Bench()
+    response = bench.speak()
+    bench.say(EndResponse(response.id))
+    bench.read()
+    entry = bench.history.get(response.messages[0].id)
+    bench.speaking.playback.truncate(entry.item.id, 500, T)
+    bench.dialogue.heard_changed(entry, T)
+    (told,) = bench.plugin.of(Interrupted)
+    assert told.cut_sample == 500 * MS
+
+
 # The conversation
 
 

@@ -114,6 +114,9 @@ def test_capabilities_say_who_decides_about_turns() -> None:
     able = shown(call()).capabilities
     assert able.implementation_level == "turn_based_duplex"
     assert able.turn_detection_types == ("semantic_vad", "server_vad")
+    assert able.chunk_period_ms is None
+    framed = Capabilities(decides_turns=True, frame_ms=80)
+    assert shown(call(FakePlugin(framed))).capabilities.chunk_period_ms == 80
     own = shown(call(EchoPlugin())).capabilities
     assert own.implementation_level == "model_native_duplex"
     assert not own.supports_client_commit

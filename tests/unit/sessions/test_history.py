@@ -307,3 +307,11 @@ def test_answers_are_found_by_their_response_and_the_latest_one_without() -> Non
         history.add(user(f"u{number}"))
     found = [[e.item.id for e in history.spoken_in(name)] for name in ("r1", "r2", None, "r3")]
     assert found == [["i0"], ["i1", "i2"], ["i1", "i2"], []]
+
+
+def test_a_position_in_a_response_counts_the_speech_of_its_items_before() -> None:
+    history = History(10)
+    for number, response_id in enumerate(("r", "s", "r", "r")):
+        entry = history.add(MessageItem(id=str(number), role="assistant"))
+        entry.spoken = Spoken(response_id, 1000, samples=1000 + number)
+    assert [history.samples_before(history.get(id_)) for id_ in "0123"] == [0, 0, 1000, 2002]

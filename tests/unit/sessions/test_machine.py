@@ -6,10 +6,13 @@ import pytest
 
 from duologue.core.errors import PluginError
 from duologue.duplex_plugins.contract import (
+    AudienceChanged,
+    BeginResponse,
     Capabilities,
     ConfigChanged,
     ItemView,
     ResponseRequested,
+    SayAudio,
     SayText,
     StageEnded,
     StageFailed,
@@ -292,3 +295,23 @@ def test_an_item_of_the_client_is_part_of_the_next_prompt() -> None:
     bench.apply(CreateItem(item=item), CreateResponse())
     (request,) = bench.plugin.of(ResponseRequested)
     assert request.conversation == (ItemView(id="i", role="user", text="hello"),)
+
+
+def test_a_plugin_that_asks_is_told_when_nobody_takes_what_it_says() -> None:
+    able = Capabilities(hears_audio=True, decides_turns=True, backlog_ms=480)
+    plugin = FakePlugin(able, answers=False)
+    bench = Bench(plugin, SessionSettings(send_lead_ms=80, delta_ms=80))
+    plugin.then(BeginResponse())
+    bench.apply(SPEECH)
+    (request,) = plugin.of(ResponseRequested)
+    plugin.then(SayAudio(request.response_id, bytes(2 * 24 * 800)))
+    bench.machine.apply(SPEECH, T)
+    assert plugin.of(AudienceChanged) == [AudienceChanged(False)]
+    bench.read(T + 0.3)
+    bench.machine.detach(T + 0.3)
+    for moment in range(4, 12):
+        bench.pass_time(T + moment / 10)
+    assert plugin.of(AudienceChanged) == [AudienceChanged(False)]
+    bench.machine.reattach(T + 1.2)
+    bench.read(T + 1.2)
+    assert plugin.of(AudienceChanged)[-1] == AudienceChanged(True)

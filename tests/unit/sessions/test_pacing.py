@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duologue.duplex_plugins.contract import Capabilities
 from duologue.protocol.events import AudioCleared
 from duologue.protocol.response_events import (
     TextDelta,
 )
-from duologue.sessions.pacing import Pace
+from duologue.sessions.pacing import Pace, pace_of
 from duologue.sessions.response import ResponseState
+from duologue.sessions.settings import SessionSettings
 from tests.unit.sessions.speaking_bench import RATE_HZ, Bench, T, done, pcm, pieces
 
 # Pace
@@ -27,6 +29,23 @@ def test_speech_is_sent_in_pieces_at_most_the_lead_ahead_of_playback() -> None:
     assert bench.sent_ms(T + 0.1) == []
     assert bench.sent_ms(T + 0.2) == [200]
     assert bench.sent_ms(T + 1.0) == [200] * 4
+
+
+def test_a_model_that_remembers_what_it_said_is_not_sent_far_ahead() -> None:
+    model = Capabilities(lead_ms=240, frame_ms=80)
+    pace = pace_of(SessionSettings(), model)
+    bench = Bench(pace)
+    bench.speaking.say_audio(bench.begin(), pcm(1000), (), T)
+    assert bench.sent_ms(T) == [80] * 3
+    assert bench.sent_ms(T + 0.079) == []
+    assert bench.sent_ms(T + 0.081) == [80]
+    assert pace_of(SessionSettings(send_lead_ms=160), model).lead_ms == 160
+    assert pace_of(SessionSettings(send_lead_ms=0), model).lead_ms == 240
+
+
+def test_other_models_are_sent_as_the_settings_say() -> None:
+    settings = SessionSettings(send_lead_ms=0, delta_ms=120, merge_ms=60)
+    assert pace_of(settings) == Pace(lead_ms=None, delta_ms=120, merge_ms=60)
 
 
 def test_without_a_lead_everything_is_sent_at_once() -> None:

@@ -251,5 +251,14 @@ def test_the_clients_position_moves_what_is_yet_to_be_heard() -> None:
     assert ledger.on_acknowledged("b", 5, T) is None
 
 
+def test_only_a_cut_of_the_client_is_the_clients_word() -> None:
+    ledger = make_ledger(2000)
+    ledger.interrupt("a", T + 1)
+    assert ledger.client_cut("a") is None
+    ledger.truncate("a", 700, T + 1)
+    assert ledger.client_cut("a") == 700
+    assert ledger.client_cut("b") is None
+
+
 TestLedgerModel = LedgerModel.TestCase
 TestLedgerModel.settings = settings(max_examples=settings().max_examples // 4)
