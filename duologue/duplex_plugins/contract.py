@@ -20,6 +20,7 @@ import msgspec
 
 from duologue.core.audio import AudioFrame
 from duologue.duplex_plugins.one_shot import NOTHING_ALONE, OneShot
+from duologue.duplex_plugins.retention import DEFAULT_RETENTION, Retention
 from duologue.engines.payloads import NO_TOOLS, Payload, SpeechMark, TokenUsage, ToolCall, Tools
 
 
@@ -61,30 +62,6 @@ class Capabilities:
     speaks: bool = True
     sees: bool = False
     one_shot: OneShot = NOTHING_ALONE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
-    """What becomes of a conversation that is too long for the model.
-
-    The client's instructions and tools always stay; of the rest the oldest is left out, a call
-    never without its output.
-
-    Args:
-        allowed: Something may be left out. Else the answer fails with
-            ``context_length_exceeded``.
-        keep: Share of the room that is used after something was left out, so that the beginning
-            of the prompt, and with it a prefix cache, lasts for some turns. ``None``: as the
-            plugin likes.
-        max_tokens: The room for the conversation after the instructions; ``None``: all there is.
-    """
-
-    allowed: bool = True
-    keep: float | None = None
-    max_tokens: int | None = None
-
-
-DEFAULT_RETENTION = Retention()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from duologue.duplex_plugins.contract import Capabilities, PluginConfig, Retention
+from duologue.duplex_plugins.contract import Capabilities, PluginConfig
+from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import Tools, ToolSpec
 from duologue.protocol.config_checks import Supported
 from duologue.protocol.response_config import ResponseConfig

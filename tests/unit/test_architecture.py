@@ -25,6 +25,7 @@ WITHOUT_TEST_OF_THEIR_OWN = {
     "clients/transports/base.py": "declarations only",
     "duplex_plugins/contract.py": "declarations only",
     "duplex_plugins/one_shot.py": "declarations only",
+    "duplex_plugins/retention.py": "declarations only",
     "engines/executors/base.py": "declarations only",
     "engines/models/moshi_lm/weights.py": "declarations only",
     "engines/ports.py": "declarations only",

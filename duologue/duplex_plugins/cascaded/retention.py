@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 import msgspec
 
 from duologue.core.errors import LimitExceeded
-from duologue.duplex_plugins.contract import Retention
+from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import ChatMessage, Tools
 
 CONTEXT_EXCEEDED = "context_length_exceeded"

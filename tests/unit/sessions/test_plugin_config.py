@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.duplex_plugins.contract import Capabilities, PluginConfig, Retention
+from duologue.duplex_plugins.contract import Capabilities, PluginConfig
+from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import Tools, ToolSpec
 from duologue.protocol.commands import ResponseParams
 from duologue.protocol.response_config import response_config

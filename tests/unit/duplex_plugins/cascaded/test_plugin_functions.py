@@ -8,10 +8,10 @@ from duologue.duplex_plugins.contract import (
     ItemView,
     PluginConfig,
     ResponseOutcome,
-    Retention,
     TranscriptKind,
     TurnKind,
 )
+from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import ToolCall, ToolCallDelta, Tools, ToolSpec
 from tests.unit.duplex_plugins.cascaded.caller import Call
 

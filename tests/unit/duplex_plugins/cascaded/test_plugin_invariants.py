@@ -16,12 +16,12 @@ from duologue.duplex_plugins.contract import (
     PluginConfig,
     ResponseOutcome,
     ResponseRequested,
-    Retention,
     TranscriptKind,
     Turn,
     TurnKind,
     UserTranscript,
 )
+from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import TextDelta, TokenUsage, ToolCallDelta, Tools, ToolSpec
 from tests.unit.duplex_plugins.cascaded.session_model import Response, SessionModel
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from duologue.core.errors import LimitExceeded
 from duologue.duplex_plugins.cascaded.retention import retained, tokens
-from duologue.duplex_plugins.contract import Retention
+from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import ChatMessage, ToolCall
 
 ROOM = 200
