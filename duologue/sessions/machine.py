@@ -73,6 +73,7 @@ class SessionMachine:
     """
 
     __slots__ = (
+        "_audience",
         "_configuration",
         "_delivered",
         "_dialogue",
