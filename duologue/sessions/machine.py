@@ -329,7 +329,8 @@ class SessionMachine:
         # What was sent may have been the last that a response had to say for now.
         if self._watches_silence or speaking.pacing.paced_until is not None:
             self.timing_changed = True
-        settled = not speaking.unsettled and self.ended is None
+        watched = speaking.unsettled or self._audience.watched
+        settled = not watched and self.ended is None
         return events, () if settled else self._settle(now)
 
     def detach(self, now: float) -> None:
@@ -400,7 +401,7 @@ class SessionMachine:
 
     def _settle_sound(self, now: float) -> Sequence[Effect]:
         """The same as ``_settle``, for what seldom leads to more than sound."""
-        if self.speaking.unsettled or self.ended is not None:
+        if self.speaking.unsettled or self._audience.watched or self.ended is not None:
             self.timing_changed = True
             return self._settle(now)
         lifetime, streams = self.lifetime, self.streams
