@@ -27,6 +27,7 @@ from duologue.codecs.containers import AudioFileDecoder, ReadLimits
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError
 from duologue.core.ids import id_maker
+from duologue.core.installation import install_command
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.registry import make_plugin
 from duologue.engines.orchestrator.engine import Engine
@@ -402,7 +403,7 @@ def _traces(telemetry: TelemetrySettings, clock: Clock) -> Traces | None:
     except ModuleNotFoundError as exc:
         raise ConfigError(
             f"telemetry.traces needs the package '{exc.name}', which is not installed. "
-            "Install it with: pip install 'duologue[otel]'"
+            f"Install it with: {install_command('duologue[otel]')}"
         ) from exc
     return Traces(clock)
 

@@ -1,4 +1,4 @@
-"""Readers of a call's events, each at its own pace, none of which can hold the call up.
+"""Readers of a call's events and answers, each at its own pace, none of which can hold it up.
 
 This module must not know what events mean.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
-from typing import TypeVar
+from typing import Generic, Self, TypeVar
 
 from duologue.clients.errors import CallEnded, CallError, EventsMissed
 from duologue.clients.machine import EventOrUnknown
 
 E = TypeVar("E")
+T = TypeVar("T")
 
 CAPACITY = 4096
 """Events that a reader may be behind: minutes of a busy call."""
@@ -22,53 +23,72 @@ BACKLOG = 256
 """Events kept for the first reader, from the beginning of the call."""
 
 
-class EventStream:
-    """One reader: ``async for event in stream``.
+class Reader(Generic[T]):
+    """One reader: ``async for each in reader``.
 
-    Ends when one side hangs up. A reader that is further behind than ``capacity`` gets
-    ``EventsMissed`` once it has read what is left.
+    Ends when one side hangs up. A reader that is too far behind gets ``EventsMissed`` once it has
+    read what is left.
     """
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
-        self._capacity = capacity
-        self._events: deque[EventOrUnknown] = deque()
+    def __init__(self) -> None:
+        self._waiting: deque[T] = deque()
         self._news = asyncio.Event()
         self._missed = 0
         self._end: CallError | None = None
         self._ended = False
 
-    def __aiter__(self) -> EventStream:
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> EventOrUnknown:
-        while not self._events:
+    async def __anext__(self) -> T:
+        while not self._waiting:
             if self._missed:
                 missed, self._missed = self._missed, 0
-                raise EventsMissed(
-                    f"{missed} events were missed: more than {self._capacity} were waiting to be "
-                    "read. Read faster, or look at the call's transcript instead."
-                )
+                raise EventsMissed(self._complaint(missed))
             if self._ended:
                 if self._end is not None:
                     raise self._end
                 raise StopAsyncIteration
             self._news.clear()
             await self._news.wait()
-        return self._events.popleft()
+        return self._waiting.popleft()
 
-    def put(self, event: EventOrUnknown) -> None:
-        """Add an event; after the first that does not fit, nothing until the reader was told."""
-        if self._missed or len(self._events) >= self._capacity:
+    def put(self, new: T) -> None:
+        """Add one; after the first that does not fit, nothing until the reader was told."""
+        if self._missed or self._is_full():
             self._missed += 1
         else:
-            self._events.append(event)
+            self._waiting.append(new)
         self._news.set()
 
     def end(self, error: CallError | None) -> None:
-        """Nothing more comes; ``error`` is raised to the reader after the last event."""
+        """Nothing more comes; ``error`` is raised to the reader after the last one."""
         self._ended = True
         self._end = error
         self._news.set()
+
+    def _is_full(self) -> bool:
+        raise NotImplementedError
+
+    def _complaint(self, missed: int) -> str:
+        raise NotImplementedError
+
+
+class EventStream(Reader[EventOrUnknown]):
+    """One reader of events; it may be ``capacity`` of them behind."""
+
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        super().__init__()
+        self._capacity = capacity
+
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= self._capacity
+
+    def _complaint(self, missed: int) -> str:
+        return (
+            f"{missed} events were missed: more than {self._capacity} were waiting to be "
+            "read. Read faster, or look at the call's transcript instead."
+        )
 
 
 class EventStreams:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 
 from duologue.clients.errors import CallEnded, CallError, EventsMissed
+from duologue.clients.event_stream import Reader
 from duologue.clients.machine import EventOrUnknown
 from duologue.clients.track import TrackAudio, TrackDone
 from duologue.codecs.decoder import InputDecoder, input_decoder
@@ -189,51 +189,19 @@ class Response:
             self._audio += pcm
 
 
-class ResponseStream:
+class ResponseStream(Reader[Response]):
     """One reader of answers: ``async for response in call.responses()``.
 
-    Each is handed out when it begins. The iteration ends when one side hangs up. A reader that is
-    further behind than ``MAX_WAITING`` answers, or ``MAX_AUDIO_BYTES`` of their audio, gets
-    ``EventsMissed``.
+    Each is handed out when it begins. A reader may be behind by ``MAX_WAITING`` answers, or by
+    ``MAX_AUDIO_BYTES`` of their audio.
     """
 
-    def __init__(self) -> None:
-        self._waiting: deque[Response] = deque()
-        self._news = asyncio.Event()
-        self._missed = 0
-        self._end: CallError | None = None
-        self._ended = False
-
-    def __aiter__(self) -> ResponseStream:
-        return self
-
-    async def __anext__(self) -> Response:
-        while not self._waiting:
-            if self._missed:
-                missed, self._missed = self._missed, 0
-                raise EventsMissed(f"{missed} answers were missed: too many waited to be read")
-            if self._ended:
-                if self._end is not None:
-                    raise self._end
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        return self._waiting.popleft()
-
-    def put(self, response: Response) -> None:
-        """Add an answer; after the first that does not fit, nothing until the reader was told."""
+    def _is_full(self) -> bool:
         behind = sum(each.audio_bytes for each in self._waiting)
-        if self._missed or len(self._waiting) >= MAX_WAITING or behind > MAX_AUDIO_BYTES:
-            self._missed += 1
-        else:
-            self._waiting.append(response)
-        self._news.set()
+        return len(self._waiting) >= MAX_WAITING or behind > MAX_AUDIO_BYTES
 
-    def end(self, error: CallError | None) -> None:
-        """Nothing more comes; ``error`` is raised to the reader after the last answer."""
-        self._ended = True
-        self._end = error
-        self._news.set()
+    def _complaint(self, missed: int) -> str:
+        return f"{missed} answers were missed: too many waited to be read"
 
 
 class Responses:

@@ -219,8 +219,8 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ),
         ErrorCode.WEBRTC_UNAVAILABLE: _server(
             501,
-            "This server takes no calls over WebRTC: no library for it is installed "
-            "(pip install 'duologue[webrtc]'). Calls over WebSocket work.",
+            "This server takes no calls over WebRTC: it was installed without the extra 'webrtc'. "
+            "Calls over WebSocket work.",
             retry=False,
         ),
         ErrorCode.SESSION_EXPIRED: _client(

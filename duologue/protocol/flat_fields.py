@@ -71,7 +71,7 @@ class FlatChoice(msgspec.Struct, frozen=True, kw_only=True, tag="function"):
             ProtocolError: There is no name.
         """
         inside = UNSET if self.function is UNSET else self.function.name
-        name = _first(self.name, inside)
+        name = first_given(self.name, inside)
         if name is UNSET:
             raise refused(f"{param}.name is required", f"{param}.name", ErrorCode.MISSING_PARAMETER)
         return FunctionChoice(name=name)
@@ -80,18 +80,59 @@ class FlatChoice(msgspec.Struct, frozen=True, kw_only=True, tag="function"):
 AnyChoice: TypeAlias = Literal["auto", "none", "required"] | FlatChoice
 
 
-class FlatSession(SessionPatch, frozen=True, kw_only=True):
-    """The body of ``session.update`` with the fields of both forms."""
+def first_given(nested: _T, flat: _T) -> _T:
+    """Return what the nested form says, else what the flat one does."""
+    return flat if nested is UNSET else nested
 
-    tool_choice: AnyChoice | Unset | None = UNSET  # type: ignore[assignment]
+
+class FlatFields(SessionPatch, frozen=True, kw_only=True):
+    """The flat fields that every dialect which has any reads alike."""
+
     modalities: tuple[Modality, ...] | Unset | None = UNSET
     voice: Voice | Unset | None = UNSET
     speed: float | Unset | None = UNSET
-    input_audio_format: FlatFormat | Unset | None = UNSET
-    output_audio_format: FlatFormat | Unset | None = UNSET
     input_audio_transcription: TranscriptionPatch | Unset | None = UNSET
     input_audio_noise_reduction: NoiseReduction | Unset | None = UNSET
     turn_detection: TurnDetectionPatch | Unset | None = UNSET
+
+    def audio_patch(
+        self,
+        heard: AudioInputPatch,
+        said: AudioOutputPatch,
+        heard_format: FormatPatch | Unset | None,
+        said_format: FormatPatch | Unset | None,
+    ) -> AudioPatch:
+        """Return the audio settings in the nested form.
+
+        Args:
+            heard: What the nested form says of the input.
+            said: What it says of the output.
+            heard_format: The input's format, whatever form it had.
+            said_format: The output's.
+        """
+        return AudioPatch(
+            input=AudioInputPatch(
+                format=heard_format,
+                transcription=first_given(heard.transcription, self.input_audio_transcription),
+                noise_reduction=first_given(
+                    heard.noise_reduction, self.input_audio_noise_reduction
+                ),
+                turn_detection=first_given(heard.turn_detection, self.turn_detection),
+            ),
+            output=AudioOutputPatch(
+                format=said_format,
+                voice=first_given(said.voice, self.voice),
+                speed=first_given(said.speed, self.speed),
+            ),
+        )
+
+
+class FlatSession(FlatFields, frozen=True, kw_only=True):
+    """The body of ``session.update`` with the fields of both forms."""
+
+    tool_choice: AnyChoice | Unset | None = UNSET  # type: ignore[assignment]
+    input_audio_format: FlatFormat | Unset | None = UNSET
+    output_audio_format: FlatFormat | Unset | None = UNSET
     max_response_output_tokens: MaxTokens | Unset | None = UNSET
 
     def patch(self) -> SessionPatch:
@@ -103,20 +144,17 @@ class FlatSession(SessionPatch, frozen=True, kw_only=True):
             return SessionPatch(**given)
         audio = self.audio or AudioPatch()
         inp, out = audio.input or AudioInputPatch(), audio.output or AudioOutputPatch()
-        given["output_modalities"] = _first(self.output_modalities, _modalities(self.modalities))
-        given["max_output_tokens"] = _first(self.max_output_tokens, self.max_response_output_tokens)
-        given["audio"] = AudioPatch(
-            input=AudioInputPatch(
-                format=_first(inp.format, _format(self.input_audio_format)),
-                transcription=_first(inp.transcription, self.input_audio_transcription),
-                noise_reduction=_first(inp.noise_reduction, self.input_audio_noise_reduction),
-                turn_detection=_first(inp.turn_detection, self.turn_detection),
-            ),
-            output=AudioOutputPatch(
-                format=_first(out.format, _format(self.output_audio_format)),
-                voice=_first(out.voice, self.voice),
-                speed=_first(out.speed, self.speed),
-            ),
+        given["output_modalities"] = first_given(
+            self.output_modalities, _modalities(self.modalities)
+        )
+        given["max_output_tokens"] = first_given(
+            self.max_output_tokens, self.max_response_output_tokens
+        )
+        given["audio"] = self.audio_patch(
+            inp,
+            out,
+            first_given(inp.format, _format(self.input_audio_format)),
+            first_given(out.format, _format(self.output_audio_format)),
         )
         return SessionPatch(**given)
 
@@ -140,12 +178,16 @@ class FlatResponse(ResponseParams, frozen=True, kw_only=True):
         out = self.audio.output if self.audio else UNSET
         out = out or ResponseAudioOutput()
         flat = self.output_audio_format
-        given["output_modalities"] = _first(self.output_modalities, _modalities(self.modalities))
-        given["max_output_tokens"] = _first(self.max_output_tokens, self.max_response_output_tokens)
+        given["output_modalities"] = first_given(
+            self.output_modalities, _modalities(self.modalities)
+        )
+        given["max_output_tokens"] = first_given(
+            self.max_output_tokens, self.max_response_output_tokens
+        )
         given["audio"] = ResponseAudio(
             output=ResponseAudioOutput(
-                format=_first(out.format, UNSET if flat is UNSET else FORMATS[flat]),
-                voice=_first(out.voice, self.voice),
+                format=first_given(out.format, UNSET if flat is UNSET else FORMATS[flat]),
+                voice=first_given(out.voice, self.voice),
             )
         )
         return ResponseParams(**given)
@@ -192,10 +234,6 @@ FlatCommand: TypeAlias = FlatUpdate | FlatTranscriptionUpdate | FlatCreateRespon
 
 _FLAT_SESSION_FIELDS = set(FlatSession.__struct_fields__) - set(SessionPatch.__struct_fields__)
 _FLAT_RESPONSE_FIELDS = set(FlatResponse.__struct_fields__) - set(ResponseParams.__struct_fields__)
-
-
-def _first(nested: _T, flat: _T) -> _T:
-    return flat if nested is UNSET else nested
 
 
 def _format(name: FlatFormat | UnsetType | None) -> FormatPatch | UnsetType | None:

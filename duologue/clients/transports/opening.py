@@ -18,6 +18,7 @@ from duologue.clients.transports.base import OpenTransport, Transport
 from duologue.clients.transports.websocket import WebSocketTransport
 from duologue.core.clock import Clock
 from duologue.core.errors import ConfigError
+from duologue.core.installation import install_command
 from duologue.protocol.client_dialects import ClientFamily
 from duologue.protocol.dialects import Encoding
 
@@ -96,7 +97,7 @@ def _webrtc(
         from duologue.clients.transports.webrtc import WebRtcTransport
     except ImportError as exc:
         raise ConfigError(
-            "calls over WebRTC need more packages: pip install 'duologue[webrtc]'"
+            f"calls over WebRTC need more packages: {install_command('duologue[webrtc]')}"
         ) from exc
 
     async def open_webrtc() -> Transport:

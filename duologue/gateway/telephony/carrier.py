@@ -10,11 +10,13 @@ from __future__ import annotations
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
+import msgspec
 import pybase64
 
 from duologue.protocol.errors import ErrorCode, refused
+from duologue.protocol.json_refusals import refusal
 
 PhoneFormat: TypeAlias = Literal["audio/pcmu", "audio/pcma"]
 """G.711: 8 kHz mono, a byte each sample."""
@@ -75,6 +77,37 @@ class CallEnded:
 CarrierMessage: TypeAlias = CallStarted | Sound | KeyPressed | MarkPlayed | CallEnded
 
 
+class Media(msgspec.Struct, frozen=True):
+    """Sound in a message."""
+
+    payload: str
+    track: str = "inbound"
+
+
+class Dtmf(msgspec.Struct, frozen=True):
+    """A key in a message."""
+
+    digit: str
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A mark in a message."""
+
+    name: str
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What the messages of all carriers have in common; each adds how its calls start."""
+
+    event: str
+    media: Media | None = None
+    dtmf: Dtmf | None = None
+    mark: Mark | None = None
+
+
+M = TypeVar("M", bound=Message)
+
+
 class Carrier(Protocol):
     """The language of one carrier."""
 
@@ -99,6 +132,37 @@ class Carrier(Protocol):
     def clear(self, stream_id: str) -> bytes:
         """Have the carrier forget what it has not played."""
         ...
+
+
+def read_message(decoder: msgspec.json.Decoder[M], message: bytes) -> M:
+    """Read a message in one carrier's form.
+
+    Raises:
+        ProtocolError: It is malformed.
+    """
+    try:
+        return decoder.decode(message)
+    except (msgspec.MsgspecError, RecursionError) as exc:
+        raise refusal(exc, message) from None
+
+
+def common_meaning(said: Message) -> CarrierMessage | None:
+    """Return what a message means with every carrier; none for other tracks and what is new.
+
+    Raises:
+        ProtocolError: Its sound is no base64.
+    """
+    match said:
+        case Message(event="media", media=Media(payload=payload, track="inbound")):
+            return Sound(read_payload(payload))
+        case Message(event="mark", mark=Mark(name=name)):
+            return MarkPlayed(name)
+        case Message(event="dtmf", dtmf=Dtmf(digit=digit)):
+            return KeyPressed(digit)
+        case Message(event="stop"):
+            return CallEnded()
+        case _:
+            return None
 
 
 def read_payload(text: str) -> bytes:

@@ -11,17 +11,15 @@ from __future__ import annotations
 import msgspec
 
 from duologue.gateway.telephony.carrier import (
-    CallEnded,
     CallStarted,
     CarrierMessage,
-    KeyPressed,
     MarkPlayed,
-    Sound,
-    read_payload,
+    Message,
+    common_meaning,
+    read_message,
     unsupported_format,
     write_payload,
 )
-from duologue.protocol.json_refusals import refusal
 
 MULAW = "audio/x-mulaw"
 
@@ -37,20 +35,8 @@ class _Start(msgspec.Struct, frozen=True):
     mediaFormat: _Format = _Format()
 
 
-class _Media(msgspec.Struct, frozen=True):
-    payload: str
-    track: str = "inbound"
-
-
-class _Dtmf(msgspec.Struct, frozen=True):
-    digit: str
-
-
-class _Message(msgspec.Struct, frozen=True):
-    event: str
+class _Message(Message, frozen=True):
     start: _Start | None = None
-    media: _Media | None = None
-    dtmf: _Dtmf | None = None
     name: str = ""
     extra_headers: str = ""
 
@@ -66,17 +52,10 @@ class Plivo:
 
     def decode(self, message: bytes) -> CarrierMessage | None:
         """Read a message; none for ``clearedAudio``, other tracks and what is new."""
-        try:
-            said = _DECODER.decode(message)
-        except (msgspec.MsgspecError, RecursionError) as exc:
-            raise refusal(exc, message) from None
+        said = read_message(_DECODER, message)
         match said:
-            case _Message(event="media", media=_Media(payload=payload, track="inbound")):
-                return Sound(read_payload(payload))
             case _Message(event="playedStream", name=name):
                 return MarkPlayed(name)
-            case _Message(event="dtmf", dtmf=_Dtmf(digit=digit)):
-                return KeyPressed(digit)
             case _Message(event="start", start=_Start() as start):
                 form = start.mediaFormat
                 if (form.encoding, form.sampleRate) != (MULAW, 8000):
@@ -85,10 +64,8 @@ class Plivo:
                     )
                 parameters = _pairs(said.extra_headers)
                 return CallStarted(start.streamId, start.callId, "audio/pcmu", parameters)
-            case _Message(event="stop"):
-                return CallEnded()
             case _:
-                return None
+                return common_meaning(said)
 
     def sound(self, stream_id: str, payload: bytes) -> bytes:
         """Write sound."""

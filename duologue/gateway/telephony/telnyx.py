@@ -14,18 +14,18 @@ from types import MappingProxyType
 import msgspec
 
 from duologue.gateway.telephony.carrier import (
-    CallEnded,
     CallStarted,
     CarrierMessage,
-    KeyPressed,
-    MarkPlayed,
+    Media,
+    Message,
     PhoneFormat,
     Sound,
+    common_meaning,
+    read_message,
     read_payload,
     unsupported_format,
     write_payload,
 )
-from duologue.protocol.json_refusals import refusal
 
 _FORMATS: Mapping[tuple[str, int], PhoneFormat] = MappingProxyType(
     {("PCMU", 8000): "audio/pcmu", ("PCMA", 8000): "audio/pcma"}
@@ -43,27 +43,14 @@ class _Start(msgspec.Struct, frozen=True):
     media_format: _Format = _Format()
 
 
-class _Media(msgspec.Struct, frozen=True):
-    payload: str
-    track: str = "inbound"
+class _Media(Media, frozen=True):
     chunk: str | int | None = None
 
 
-class _Dtmf(msgspec.Struct, frozen=True):
-    digit: str
-
-
-class _Mark(msgspec.Struct, frozen=True):
-    name: str
-
-
-class _Message(msgspec.Struct, frozen=True):
-    event: str
+class _Message(Message, frozen=True):
     stream_id: str = ""
     start: _Start | None = None
     media: _Media | None = None
-    dtmf: _Dtmf | None = None
-    mark: _Mark | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Message)
@@ -77,17 +64,10 @@ class Telnyx:
 
     def decode(self, message: bytes) -> CarrierMessage | None:
         """Read a message; none for ``connected``, ``error``, other tracks and what is new."""
-        try:
-            said = _DECODER.decode(message)
-        except (msgspec.MsgspecError, RecursionError) as exc:
-            raise refusal(exc, message) from None
+        said = read_message(_DECODER, message)
         match said:
             case _Message(event="media", media=_Media(track="inbound") as media):
                 return Sound(read_payload(media.payload), _number(media.chunk))
-            case _Message(event="mark", mark=_Mark(name=name)):
-                return MarkPlayed(name)
-            case _Message(event="dtmf", dtmf=_Dtmf(digit=digit)):
-                return KeyPressed(digit)
             case _Message(event="start", start=_Start() as start):
                 form = start.media_format
                 known = _FORMATS.get((form.encoding, form.sample_rate))
@@ -97,10 +77,8 @@ class Telnyx:
                     )
                 parameters = start.custom_parameters or {}
                 return CallStarted(said.stream_id, start.call_control_id, known, parameters)
-            case _Message(event="stop"):
-                return CallEnded()
             case _:
-                return None
+                return common_meaning(said)
 
     def sound(self, stream_id: str, payload: bytes) -> bytes:
         """Write sound."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -19,24 +19,16 @@ from duologue.protocol.duplex.config import OverlapPolicy, PlaybackCommitPolicy
 from duologue.protocol.duplex.format_names import FORMAT_TYPES, FormatType
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.errors import ErrorCode, refused, shown
+from duologue.protocol.flat_fields import FlatFields, first_given
 from duologue.protocol.session_config import (
     FunctionTool,
     MaxTokens,
-    Modality,
-    NoiseReduction,
     ToolChoice,
-    Voice,
 )
 from duologue.protocol.session_patch import (
     AudioInputPatch,
     AudioOutputPatch,
-    AudioPatch,
-    SessionPatch,
-    TranscriptionPatch,
-    TurnDetectionPatch,
 )
-
-_T = TypeVar("_T")
 
 _NO_LIMIT: Mapping[str, Literal["inf"]] = MappingProxyType(
     {"inf": "inf", "infinity": "inf", "unlimited": "inf"}
@@ -84,7 +76,7 @@ class ExtraBody(msgspec.Struct, frozen=True, kw_only=True):
     realtime_tool_choice: ToolChoice | UnsetType | None = UNSET
 
 
-class SessionFields(SessionPatch, frozen=True, kw_only=True):
+class SessionFields(FlatFields, frozen=True, kw_only=True):
     """The body of ``session.update`` in every form."""
 
     type: Literal["realtime"] | UnsetType = UNSET
@@ -92,15 +84,9 @@ class SessionFields(SessionPatch, frozen=True, kw_only=True):
     max_output_tokens: int | str | UnsetType | None = UNSET  # type: ignore[assignment]
     max_response_output_tokens: int | str | UnsetType | None = UNSET
     max_tokens: int | str | UnsetType | None = UNSET
-    modalities: tuple[Modality, ...] | UnsetType | None = UNSET
-    voice: Voice | UnsetType | None = UNSET
-    speed: float | UnsetType | None = UNSET
     input_audio_format: str | FormatObject | UnsetType | None = UNSET
     output_audio_format: str | FormatObject | UnsetType | None = UNSET
     sample_rate_hz: int | UnsetType | None = UNSET
-    input_audio_transcription: TranscriptionPatch | UnsetType | None = UNSET
-    input_audio_noise_reduction: NoiseReduction | UnsetType | None = UNSET
-    turn_detection: TurnDetectionPatch | UnsetType | None = UNSET
     model: str | UnsetType | None = UNSET
     ref_audio: str | UnsetType | None = UNSET
     overlap_policy: OverlapPolicy | UnsetType | None = UNSET
@@ -121,33 +107,26 @@ class SessionFields(SessionPatch, frozen=True, kw_only=True):
         return DuplexPatch(
             type=self.type,
             instructions=self.instructions,
-            output_modalities=_first(self.output_modalities, self.modalities),
-            audio=AudioPatch(
-                input=AudioInputPatch(
-                    format=_format(
-                        _first(heard.format, self.input_audio_format),
-                        _first(heard.sample_rate_hz, self.sample_rate_hz),
-                        "session.input_audio_format",
-                    ),
-                    transcription=_first(heard.transcription, self.input_audio_transcription),
-                    noise_reduction=_first(heard.noise_reduction, self.input_audio_noise_reduction),
-                    turn_detection=_first(heard.turn_detection, self.turn_detection),
+            output_modalities=first_given(self.output_modalities, self.modalities),
+            audio=self.audio_patch(
+                heard,
+                said,
+                _format(
+                    first_given(heard.format, self.input_audio_format),
+                    first_given(heard.sample_rate_hz, self.sample_rate_hz),
+                    "session.input_audio_format",
                 ),
-                output=AudioOutputPatch(
-                    format=_format(
-                        _first(said.format, self.output_audio_format),
-                        said.sample_rate_hz,
-                        "session.output_audio_format",
-                    ),
-                    voice=_first(said.voice, self.voice),
-                    speed=_first(said.speed, self.speed),
+                _format(
+                    first_given(said.format, self.output_audio_format),
+                    said.sample_rate_hz,
+                    "session.output_audio_format",
                 ),
             ),
-            tools=_first(self.tools, extra.realtime_tools),
-            tool_choice=_first(self.tool_choice, extra.realtime_tool_choice),
+            tools=first_given(self.tools, extra.realtime_tools),
+            tool_choice=first_given(self.tool_choice, extra.realtime_tool_choice),
             max_output_tokens=_tokens(
-                _first(
-                    _first(self.max_output_tokens, self.max_response_output_tokens),
+                first_given(
+                    first_given(self.max_output_tokens, self.max_response_output_tokens),
                     self.max_tokens,
                 )
             ),
@@ -156,8 +135,8 @@ class SessionFields(SessionPatch, frozen=True, kw_only=True):
             temperature=self.temperature,
             model=UNSET if self.model is None else self.model,
             ref_audio=self.ref_audio,
-            overlap_policy=_first(self.overlap_policy, extra.overlap_policy),
-            overlap_barge_in_ms=_first(self.overlap_barge_in_ms, extra.overlap_barge_in_ms),
+            overlap_policy=first_given(self.overlap_policy, extra.overlap_policy),
+            overlap_barge_in_ms=first_given(self.overlap_barge_in_ms, extra.overlap_barge_in_ms),
             playback_commit_policy=self.playback_commit_policy,
             auto_response=extra.auto_response,
             idle_timeout_s=self.idle_timeout_s,
@@ -205,7 +184,7 @@ def _format(
     rate = beside or UNSET
     name: str | UnsetType = UNSET
     if isinstance(given, FormatObject):
-        name = _first(given.type, given.format)
+        name = first_given(given.type, given.format)
         rate = given.rate or given.sample_rate_hz or given.sample_rate or rate
     elif isinstance(given, str):
         name = given
@@ -224,7 +203,3 @@ def _tokens(given: int | str | UnsetType | None) -> MaxTokens | UnsetType | None
             "session.max_output_tokens",
         )
     return limit
-
-
-def _first(nested: _T, flat: _T) -> _T:
-    return flat if nested is UNSET else nested

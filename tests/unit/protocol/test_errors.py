@@ -46,7 +46,7 @@ CODES_THAT_END_A_CLIENT_FOR_GOOD = {
 def test_every_code_has_a_row_that_fits_the_transports(code: ErrorCode) -> None:
     row = ERROR_TABLE[code]
     assert 400 <= row.http_status <= 599
-    assert row.close_code in {1001, 1008, 1009, 1011, 1013, 4001}
+    assert row.close_code in {1001, 1008, 1009, 1011, 1012, 1013, 4001}
     assert row.public_text.endswith(".")
     assert (row.http_status >= 500) == (row.type in {"server_error", "overloaded_error"})
 
