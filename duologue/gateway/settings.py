@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self, get_args
 
 from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
@@ -12,6 +12,7 @@ from duologue.config import Section
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.gateway.webrtc.settings import WebRtcSettings
+from duologue.protocol.dialects import OnRequest
 from duologue.protocol.limits import MAX_MESSAGE_BYTES
 
 NOT_KEYS = ("anybody", "telephony")
@@ -100,7 +101,7 @@ class GatewaySettings(Section):
     """Web origins besides our own page's whose pages may connect, as ``https://example.org``;
     ``*`` for any."""
 
-    dialects: tuple[Literal["beta", "duplex"], ...] = ("beta", "duplex")
+    dialects: tuple[OnRequest, ...] = get_args(OnRequest)
     """Dialects that a client may ask for besides the plain one; others are refused."""
 
     first_message_timeout_s: Annotated[float, Field(gt=0)] = 10.0

@@ -15,7 +15,10 @@ from duologue.protocol.duplex.json_codec import DUPLEX_JSON
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.msgpack_codec import DUPLEX_MSGPACK, REALTIME_MSGPACK
 
-Family: TypeAlias = Literal["realtime", "beta", "duplex"]
+OnRequest: TypeAlias = Literal["beta", "duplex"]
+"""Which messages there are, besides those of the Realtime API as it is now."""
+
+Family: TypeAlias = Literal["realtime", OnRequest]
 """Which messages there are."""
 
 Encoding: TypeAlias = Literal["json", "msgpack"]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
+
+from duologue.protocol.dialects import Family
 
 TRANSPORTS = ("websocket", "webrtc", "telephony")
-DIALECTS = ("realtime", "beta", "duplex", "carrier")
+DIALECTS = (*get_args(Family), "carrier")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,12 @@ DELTAS = (
     "response.output_text.delta",
 )
 
+PART_ENDS = (
+    "response.output_audio.done",
+    "response.output_audio_transcript.done",
+    "response.output_text.done",
+)
+
 Check = Callable[[Record], None]
 CHECKS: list[tuple[str, Check]] = []
 
@@ -112,6 +118,7 @@ def a_part_of_a_session_changes_that_part_alone(record: Record) -> None:
     assert tracing["instructions"] == all_set["instructions"]
     assert tracing["tools"] == all_set["tools"]
     assert tracing["audio"] == all_set["audio"]
+    assert (tracing["tracing"], cleared.get("tracing")) == ("auto", None)
     assert cleared["audio"]["input"]["turn_detection"] is None
     assert cleared["audio"]["input"].get("noise_reduction") is None
     assert cleared["audio"]["input"]["transcription"] == all_set["audio"]["input"]["transcription"]
@@ -172,10 +179,11 @@ def every_item_is_added_and_done_and_never_created(record: Record) -> None:
 
 @promise("11")
 def speech_of_the_person_has_a_transcript_even_before_it_is_known(record: Record) -> None:
-    for item in items(record):
-        for part in item.get("content", ()):
-            if part["type"] == "input_audio":
-                assert "transcript" in part
+    parts = [part for item in items(record) for part in item.get("content", ())]
+    spoken = [part for part in parts if part["type"] == "input_audio"]
+    assert len(spoken) >= 2 * len(record.of("input_audio_buffer.committed")) > 0
+    assert all("transcript" in part for part in spoken)
+    assert any(part["transcript"] is None for part in spoken)
 
 
 @promise("12")
@@ -237,6 +245,11 @@ def the_events_of_a_response_come_in_the_order_that_clients_need(record: Record)
             or event["type"] == "rate_limits.updated"
         ]
         start = of_it.index("response.created")
+        # What is said comes behind the part that it belongs to, and before the part's end.
+        deltas = [n for n, kind in enumerate(of_it) if kind in DELTAS]
+        assert of_it.index("response.content_part.added") < deltas[0]
+        ends = [n for n, kind in enumerate(of_it) if kind in PART_ENDS]
+        assert deltas[-1] < min(ends)
         skeleton = [kind for kind in of_it[start:] if kind not in DELTAS][: len(spoken)]
         if "response.output_text.done" in skeleton:
             written = [kind for kind in spoken if "transcript" not in kind]
@@ -315,7 +328,11 @@ def a_function_call_has_all_that_clients_run_it_by(record: Record) -> None:
     deltas = record.of("response.function_call_arguments.delta")
     assert "".join(event["delta"] for event in deltas) == done["arguments"] == '{"what":"x"}'
     (item,) = of_it[-1]["response"]["output"]
-    assert (item["status"], item["arguments"]) == ("completed", done["arguments"])
+    (ended,) = [event["item"] for event in of_it if event["type"] == "response.output_item.done"]
+    for each in (item, ended):
+        assert (each["status"], each["arguments"]) == ("completed", done["arguments"])
+        assert (each["name"], each["call_id"]) == ("look_up", added["call_id"])
+    assert {done["item_id"], ended["id"], item["id"]} == {added["id"]}
     assert of_it[-1]["response"]["status"] == "completed"
 
 
@@ -364,6 +381,9 @@ def items_can_be_looked_at(record: Record) -> None:
 def a_cut_never_fails_and_is_answered_with_the_value_of_the_client(record: Record) -> None:
     cuts = [event["audio_end_ms"] for event in record.of("conversation.item.truncated")]
     assert cuts[-3:] == [600, 10**9, 0]
+    asked = [(e["item_id"], e["content_index"]) for e in record.sent("conversation.item.truncate")]
+    answered = record.of("conversation.item.truncated")[-3:]
+    assert [(event["item_id"], event["content_index"]) for event in answered] == asked
     assert [e["error"] for e in record.of("error") if "cut" in (e["error"]["event_id"] or "")] == []
     (event,) = record.answers_to("retrieve_cut")
     assert event["item"]["content"][0]["transcript"] == ""

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import parse_qs
 
 from duologue.core.errors import ProtocolError
 from duologue.protocol.dialect import Dialect
-from duologue.protocol.dialects import DIALECTS, Encoding, Family
+from duologue.protocol.dialects import DIALECTS, Encoding, Family, OnRequest
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.session_config import SessionKind
 
@@ -68,7 +67,7 @@ def connection_form(
     query_string: str,
     headers: Mapping[str, str],
     offered: Sequence[str],
-    allowed: Collection[Literal["beta", "duplex"]],
+    allowed: Collection[OnRequest],
 ) -> ConnectionForm:
     """Read a handshake.
 
