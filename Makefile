@@ -111,6 +111,12 @@ faults: $(STAMPS)/dev ## Break lines, models, servers, disks and clocks on purpo
 	$(BIN)/python -m pytest -m '$(LEFT_OUT)' tests/faults tests/cases/test_lost_connections.py \
 		tests/cases/test_random_resumes.py tests/cases/test_isolation.py $(ARGS)
 
+SECONDS ?= 180
+
+.PHONY: soak
+soak: $(STAMPS)/dev ## Let random callers of all kinds live, and check that nothing grows (SECONDS=180)
+	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(ARGS)
+
 .PHONY: openapi
 openapi: $(STAMPS)/dev $(SCHEMATHESIS) ## Hold the plain HTTP routes against their OpenAPI document
 	$(BIN)/python -m tests.conformance.openapi_check $(SCHEMATHESIS) $(ARGS)

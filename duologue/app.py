@@ -377,7 +377,8 @@ def _flight_keeper(
 
 
 def _note_fills(metrics: Metrics, door: FrontDoor, recordings: Recordings | None) -> None:
-    """Publish how full the bounds are that nobody else looks after."""
+    """Publish how many tasks there are, and how full the bounds that nobody else looks after."""
+    metrics.loop_tasks.set(len(asyncio.all_tasks()))
     metrics.bound_fill["http_requests"].set(door.fill)
     waiting_bytes = 0 if recordings is None else recordings.waiting_bytes
     metrics.held_bytes["recordings"].set(waiting_bytes)

@@ -154,6 +154,8 @@ class Metrics:
             "bound",
             BOUNDS,
         )
+        self.loop_tasks = Gauge()
+        self._publish("duologue_loop_tasks", "Tasks of the event loop.", self.loop_tasks)
         self.key_sessions = self._gauges(
             "duologue_key_sessions_active",
             "Sessions that are open with an API key and its client secrets.",

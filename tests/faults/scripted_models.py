@@ -123,7 +123,7 @@ Stop = Literal["hold", "raise", "crash", "hang", "starve", "end"]
 
 
 @dataclass(slots=True)
-class _Work:
+class Work:
     """How far a job has come.
 
     Args:
@@ -153,11 +153,11 @@ class FaultyRunner:
 
     def open(self, job: Job) -> None:
         """Begin."""
-        job.state = _Work()
+        job.state = Work()
 
     def ready(self, job: Job) -> bool:
         """Something is to be said or read, or everything was."""
-        work = cast(_Work, job.state)
+        work = cast(Work, job.state)
         return not work.held and bool(job.inputs or work.script or job.input_ended)
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
@@ -168,12 +168,12 @@ class FaultyRunner:
         """Forget it."""
         job.state = None
 
-    def _answers(self, work: _Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
+    def _answers(self, work: Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
         """Return what orders may stand in, and what to say."""
         raise NotImplementedError
 
     def _step_one(self, job: Job) -> Step:
-        work = cast(_Work, job.state)
+        work = cast(Work, job.state)
         if not work.script and job.inputs:
             text, outputs = self._answers(work, job.inputs.popleft())
             work.script.extend(self._with_fault(text, outputs))
@@ -246,7 +246,7 @@ def _find_no_memory() -> None:
 class Recogniser(FaultyRunner):
     """Reads beeps."""
 
-    def _answers(self, work: _Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
+    def _answers(self, work: Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
         match payload:
             case AudioChunk(pcm=pcm, rate_hz=rate_hz):
                 work.pcm += pcm
@@ -272,7 +272,7 @@ class Recogniser(FaultyRunner):
 class Writer(FaultyRunner):
     """Repeats in a sentence what it was told; calls a tool whose name ends in one of the words."""
 
-    def _answers(self, work: _Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
+    def _answers(self, work: Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
         assert isinstance(payload, ChatRequest)
         if not payload.max_tokens:
             return "", []
@@ -305,9 +305,9 @@ class Voice(FaultyRunner):
 
     def open(self, job: Job) -> None:
         super().open(job)
-        self._tone.open(cast(_Work, job.state).tone)
+        self._tone.open(cast(Work, job.state).tone)
 
-    def _answers(self, work: _Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
+    def _answers(self, work: Work, payload: Payload) -> tuple[str, list[tuple[Payload, ...]]]:
         assert isinstance(payload, SpeakText)
         work.tone.inputs.append(payload)
         outputs = []

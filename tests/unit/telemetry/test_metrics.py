@@ -21,6 +21,7 @@ def test_names_and_labels_are_the_published_ones() -> None:
         "duologue_journal_bytes": "",
         "duologue_held_bytes": "bound",
         "duologue_bound_fill_ratio": "bound",
+        "duologue_loop_tasks": "",
         "duologue_key_sessions_active": "key",
         "duologue_key_requests_total": "key",
         "duologue_key_refused_total": "key",
