@@ -7,7 +7,7 @@ import base64
 import json
 import random
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -49,6 +49,8 @@ class Answers:
         self._count = Count()
         self.response_id = ""
         self._over: set[str] = set()
+        self.latest: deque[str] = deque(maxlen=40)
+        """Kinds of what came, to be told where something is missing."""
 
     def said(self, phrase: str) -> None:
         """The caller says something: the next answer is to that."""
@@ -56,6 +58,7 @@ class Answers:
 
     def see(self, event: dict[str, Any]) -> None:
         """Check one event."""
+        self.latest.append(event["type"])
         match event["type"]:
             case "error":
                 # It was over when its cancel came: its model was killed just before.
@@ -101,7 +104,10 @@ class SoakCall:
     async def event(self) -> dict[str, Any]:
         """The next event, checked; pings are answered."""
         while True:
-            frame = await self.line.frame()
+            try:
+                frame = await self.line.frame()
+            except TimeoutError:
+                raise AssertionError(f"nothing comes after {self.answers.latest}") from None
             if frame.opcode == PING:
                 self.line.send(PONG, frame.payload)
                 continue
@@ -227,6 +233,8 @@ class _Returning:
         self._call.send(type="input_audio_buffer.commit", response_create=False)
         await self._until("input_audio_buffer.committed")
         self._call.send(type="response.create")
+        # What a line loses on its way up is no event that could come again.
+        await self._until("response.created")
 
     async def event(self) -> dict[str, Any]:
         assert self._call is not None
