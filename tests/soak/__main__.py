@@ -26,7 +26,7 @@ import aiohttp
 from duologue.engines.pipeline import StageSpec
 from tests.faults.faulty_gateway import MARK, environment, write_pipeline
 from tests.faults.server_process import ROOT, ServerProcess, server_process
-from tests.soak.callers import LIVES, Tally, listen_steadily
+from tests.soak.callers import LEAD_S, LIVES, Tally, listen_steadily
 from tests.soak.readings import Reading, complaints, parse
 
 CALLERS = 10
@@ -58,7 +58,7 @@ def a_config(folder: Path) -> dict[str, Any]:
         "gateway": {"port": 0, "drain_timeout_s": 5},
         "sessions": {
             "listening": {"end_of_turn": None, "echo_suppression": False},
-            "send_lead_ms": 1000,
+            "send_lead_ms": int(LEAD_S * 1000),
             "disconnect_grace_s": 3,
         },
         "telemetry": {"log_level": "error"},

@@ -28,6 +28,9 @@ PHRASES = tuple(
 LOST_WORK = {"replica_lost", "stage_failed", "stage_timeout"}
 """Why an answer may fail: somebody kills models meanwhile."""
 
+LEAD_S = 1.0
+"""What the server sends ahead of playback."""
+
 GA_PATH = "/v1/realtime?model=m"
 DUPLEX_PATH = "/v1/duplex?model=m&autostart=0"
 
@@ -302,7 +305,7 @@ async def listen_steadily(port: int, chance: random.Random, tally: Tally) -> Non
     """A long answer of a model that nobody kills: is it sent in pace with playback to its end?"""
     async with connected(port) as line:
         await line.upgrade("/v1/realtime?model=steady")
-        drift, position_s = Drift(), 0.0
+        drift, position_s = Drift(LEAD_S), 0.0
         audio = {"input": {"turn_detection": None}}
         line.send_event({"type": "session.update", "session": {"type": "realtime", "audio": audio}})
         line.send_event({"type": "response.create"})
@@ -319,6 +322,7 @@ async def listen_steadily(port: int, chance: random.Random, tally: Tally) -> Non
                 assert event["response"]["status"] == "completed", event
                 break
         tally.drifts_s.append(drift.seconds())
+        tally.counts["gaps of steady answers"] += drift.gaps
         tally.counts["steady answers"] += 1
 
 

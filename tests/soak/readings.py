@@ -82,24 +82,37 @@ def complaints(readings: Sequence[Reading]) -> list[str]:
 class Drift:
     """Whether what is sent in pace with playback keeps that pace.
 
-    What comes late by chance comes late once; so of each part of an answer the earliest counts.
+    What comes late by chance comes late once; so of each part of an answer the earliest counts. A
+    machine that stands still for longer than what was sent ahead lasts makes a gap and no drift:
+    what follows is judged by itself.
     """
 
-    def __init__(self) -> None:
-        self._points: list[tuple[float, float]] = []
+    def __init__(self, lead_s: float) -> None:
+        self.gaps = 0
+        self._lead_s = lead_s
+        self._parts: list[list[tuple[float, float]]] = [[]]
 
     def note(self, arrived_s: float, position_s: float) -> None:
         """Sound has come that begins at a position of its answer."""
-        self._points.append((arrived_s, arrived_s - position_s))
+        part = self._parts[-1]
+        if part and arrived_s > part[-1][0] + self._lead_s:
+            self.gaps += 1
+            part = []
+            self._parts.append(part)
+        part.append((arrived_s, arrived_s - position_s))
 
     def seconds(self) -> float:
-        """How much later, against playback, the last third came than the middle one.
+        """How much later, against playback, the last third of a part came than the middle one.
 
         The first third is sent ahead.
         """
-        third = len(self._points) // 3
-        if third < 5:
-            return 0.0
-        middle = min(offset for _, offset in self._points[third : 2 * third])
-        last = min(offset for _, offset in self._points[2 * third :])
-        return abs(last - middle)
+        return max(map(_slip_s, self._parts))
+
+
+def _slip_s(points: Sequence[tuple[float, float]]) -> float:
+    third = len(points) // 3
+    if third < 5:
+        return 0.0
+    middle = min(offset for _, offset in points[third : 2 * third])
+    last = min(offset for _, offset in points[2 * third :])
+    return abs(last - middle)

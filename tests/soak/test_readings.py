@@ -54,13 +54,22 @@ def test_what_grows_is_named(growing: list[Reading], what: str) -> None:
 
 
 def test_drift_is_what_the_pace_loses_and_no_chance_delay() -> None:
-    steady, slow = Drift(), Drift()
+    steady, slow = Drift(1.0), Drift(1.0)
     for n in range(90):
         at = max(0.0, 0.2 * n - 3.0)
         steady.note(at + (0.3 if n % 7 == 0 else 0.0), 0.2 * n)
         slow.note(at * 1.01, 0.2 * n)
     assert steady.seconds() < 0.001
     assert slow.seconds() > 0.05
+
+
+def test_a_machine_that_stands_still_makes_a_gap_and_no_drift() -> None:
+    drift = Drift(1.0)
+    for n in range(90):
+        stood_still = 1.3 if n > 50 else 0.0
+        drift.note(max(0.0, 0.2 * n - 3.0) + stood_still, 0.2 * n)
+    assert drift.gaps == 1
+    assert drift.seconds() < 0.001
 
 
 def spoken(*texts: str) -> bytes:
