@@ -84,6 +84,10 @@ class Answers:
         """Forget a response, and return what was known of it."""
         return self._responses.pop(response_id, None)
 
+    def open_items(self) -> list[str]:
+        """Return the items of the responses that have not ended."""
+        return [item_id for response in self._responses.values() for item_id in response.items]
+
     def item(self, item_id: str, response_id: str) -> Answer:
         """Return an item of a response, a new one at its first mention."""
         answer = self._items.get(item_id)

@@ -321,6 +321,8 @@ class Connection:
             self._wait_for_a_line()
         elif isinstance(event, Reconnected):
             self._go_on()
+            if self._duties is None:
+                self.perform(self.machine.came_back())
         if self._duties is None and _is_duplex(event):
             self._take_up_duties(received)
         self.streams.put(event)

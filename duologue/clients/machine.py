@@ -125,6 +125,10 @@ class CallMachine:
                 self._note(event, now)
         return ()
 
+    def came_back(self) -> Sequence[ClientEffect]:
+        """Another connection, on which what was under way is not sent again: ask what has ended."""
+        return [Send(RetrieveItem(item_id=item_id)) for item_id in self._answers.open_items()]
+
     def sent_audio(self, duration_s: float, now: float) -> None:
         """Book what the microphone said, as it is handed to the transport."""
         self.input_clock.sent(duration_s, now)
@@ -365,6 +369,12 @@ class CallMachine:
             self.transcript.end(item.id, LineState.DONE)
 
     def _item_retrieved(self, item: MessageItem) -> None:
+        answer = self._answers.known(item.id)
+        if answer is not None and item.status != "in_progress":
+            # Its end may have been lost with a connection.
+            self._answers.end(answer.response_id)
+            self._all_arrived(item.id)
+            self._finish_if_heard(item.id)
         heard = "".join(_said(item.content))
         if self.playback.is_cut(item.id):
             self.transcript.confirm_heard(item.id, heard)

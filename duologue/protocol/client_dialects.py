@@ -56,12 +56,18 @@ class ClientDialect:
 
 class _Created(msgspec.Struct, frozen=True, kw_only=True, tag="session.created"):
     session: DuplexSessionResource
-    resume_token: str | None = None
-    attachment_generation: int = 1
 
 
 class _Updated(msgspec.Struct, frozen=True, kw_only=True, tag="session.updated"):
     session: DuplexSessionResource
+
+
+class _Token(msgspec.Struct, frozen=True, kw_only=True):
+    resume_token: str | None = None
+    attachment_generation: int = 1
+    continues: str | None = None
+    next_sample: int | None = None
+    last_event_id: str | None = None
 
 
 class _Head(msgspec.Struct):
@@ -76,6 +82,8 @@ _encode_json = msgspec.json.Encoder().encode
 _encode_msgpack = msgspec.msgpack.Encoder().encode
 _SESSION_JSON = msgspec.json.Decoder(_Created | _Updated)
 _SESSION_MSGPACK = msgspec.msgpack.Decoder(_Created | _Updated)
+_TOKEN_JSON = msgspec.json.Decoder(_Token)
+_TOKEN_MSGPACK = msgspec.msgpack.Decoder(_Token)
 _HEAD_JSON = msgspec.json.Decoder(_Head)
 _HEAD_MSGPACK = msgspec.msgpack.Decoder(_Head)
 _EVENTS_MSGPACK: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
@@ -86,6 +94,8 @@ _EVENT_TYPES = frozenset(member.__struct_config__.tag for member in get_args(Eve
 
 def _realtime_from_json(message: bytes) -> Numbered:
     event, event_id = decode_event(message)
+    if isinstance(event, SessionCreated):
+        event = _with_token(event, _TOKEN_JSON.decode(message))
     return event, _number(event_id)
 
 
@@ -93,6 +103,8 @@ def _duplex_from_json(message: bytes) -> Numbered:
     event, event_id = decode_event(message)
     if isinstance(event, SessionCreated | SessionUpdated):
         event = _with_session(event, _SESSION_JSON, message)
+    if isinstance(event, SessionCreated):
+        event = _with_token(event, _TOKEN_JSON.decode(message))
     seq = _number(event_id)
     return event, _HEAD_JSON.decode(message).server_event_seq if seq is None else seq
 
@@ -100,6 +112,8 @@ def _duplex_from_json(message: bytes) -> Numbered:
 def _realtime_from_msgpack(message: bytes) -> Numbered:
     try:
         event = _EVENTS_MSGPACK.decode(message)
+        if isinstance(event, SessionCreated):
+            event = _with_token(event, _TOKEN_MSGPACK.decode(message))
         return event, _number(_HEAD_MSGPACK.decode(message).event_id)
     except (msgspec.MsgspecError, RecursionError) as exc:
         return _unknown(message, exc)
@@ -123,13 +137,21 @@ def _with_session(
         read = decoder.decode(message)
     except msgspec.MsgspecError as exc:
         raise _malformed(exc) from exc
-    if isinstance(read, _Created) and read.resume_token is not None:
-        return ResumableSessionCreated(
-            session=read.session,
-            resume_token=read.resume_token,
-            attachment_generation=read.attachment_generation,
-        )
     return msgspec.structs.replace(event, session=read.session)
+
+
+def _with_token(created: SessionCreated, token: _Token) -> SessionCreated:
+    """Add what lets another connection in, where the server says it."""
+    if token.resume_token is None:
+        return created
+    return ResumableSessionCreated(
+        session=created.session,
+        resume_token=token.resume_token,
+        attachment_generation=token.attachment_generation,
+        continues=token.continues,
+        next_sample=token.next_sample,
+        last_event_id=token.last_event_id,
+    )
 
 
 def _unknown(message: bytes, exc: Exception) -> Numbered:

@@ -65,7 +65,9 @@ class SessionCreated(msgspec.Struct, frozen=True, kw_only=True, tag="session.cre
     session: AnySession
 
 
-class ResumableSessionCreated(SessionCreated, frozen=True, kw_only=True, tag="session.created"):
+class ResumableSessionCreated(
+    SessionCreated, frozen=True, kw_only=True, omit_defaults=True, tag="session.created"
+):
     """The first event of a connection that may be replaced; only where the client asked for it."""
 
     resume_token: str
@@ -73,6 +75,16 @@ class ResumableSessionCreated(SessionCreated, frozen=True, kw_only=True, tag="se
 
     attachment_generation: int
     """1, and one more with every connection of the session."""
+
+    continues: str | None = None
+    """The session before, where this one goes on with its conversation: the client came back to one
+    that had reached its age limit. The items are as they were."""
+
+    next_sample: int | None = None
+    """Then also the first sample that the session before did not take in."""
+
+    last_event_id: str | None = None
+    """And the ``event_id`` of the latest message that it got."""
 
 
 class SessionUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="session.updated"):

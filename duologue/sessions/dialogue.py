@@ -191,6 +191,11 @@ class Dialogue:
         """The person has finished: answer, now or when the current answer is over."""
         self._answer_pending = not (self.muted or self._host.capabilities.decides_turns)
 
+    @property
+    def owes_answer(self) -> bool:
+        """The person has finished, and is still to be answered."""
+        return self._answer_pending
+
     def release(self, *, wanted: bool) -> None:
         """Hold no answer back any more: begin what was held back, or forget it."""
         if self.held_until > float("-inf"):

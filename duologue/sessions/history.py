@@ -12,9 +12,10 @@ import msgspec
 
 from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.duplex_plugins.contract import ItemView
-from duologue.protocol.items import InputAudio, Item, MessageItem, text_bytes
+from duologue.protocol.items import InputAudio, Item, MessageItem, OutputAudio, text_bytes
 from duologue.sessions.call_pairs import CallPairs
 from duologue.sessions.entry import Entry
+from duologue.sessions.inheritance import Carried
 from duologue.sessions.prompt_view import prompt_view
 
 ROOT = "root"
@@ -258,6 +259,36 @@ class History:
                 samples += each.spoken.samples
         return samples
 
+    def carried(self) -> tuple[Carried, ...]:
+        """Return what another session needs to go on with the conversation."""
+        return tuple(
+            Carried(
+                item=as_heard(entry),
+                interrupted=entry.interrupted,
+                silence=entry.silence,
+                lost=entry.lost,
+            )
+            for entry in self._entries
+        )
+
+    def inherit(self, carried: tuple[Carried, ...]) -> None:
+        """Begin with the conversation of another session."""
+        for each in carried:
+            entry = self.add(each.item)
+            entry.interrupted, entry.silence = each.interrupted, each.silence
+            entry.lost = each.lost
+
     def view(self) -> tuple[ItemView, ...]:
         """Return the conversation as a prompt should have it."""
         return prompt_view(self._entries)
+
+
+def as_heard(entry: Entry) -> Item:
+    """Return an item, of the assistant's speech that was interrupted only what was heard."""
+    item = entry.item
+    if entry.spoken is None or not isinstance(item, MessageItem):
+        return item
+    if not entry.interrupted and entry.spoken.complete:
+        return item
+    heard = (OutputAudio(transcript=entry.spoken.heard_text()),)
+    return msgspec.structs.replace(item, content=heard)

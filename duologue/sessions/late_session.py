@@ -124,15 +124,16 @@ class LateSession:
         attachment = self._attachment
         assert attachment is not None, "somebody said it"
         ticket = self._place.resume(command)
+        # A session that has to be opened takes the place that was kept for it.
+        self._give_up_place()
         # First, since the session speaks as soon as it is taken over.
-        self._become(ticket.session)
+        self._become(ticket.begin())
         try:
             ticket.use(attachment)
         except ClientError:
             self._stand_in()
             raise
         self._wheel.set(self, None)
-        self._give_up_place()
 
     def _begin(self, patch: SessionPatch) -> None:
         attachment = self._attachment

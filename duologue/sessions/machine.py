@@ -17,13 +17,11 @@ from duologue.duplex_plugins.contract import (
     Capabilities,
     ConfigChanged,
     DuplexPlugin,
-    StageEnded,
-    StageFailed,
     StageOutput,
     Tick,
 )
 from duologue.engines.payloads import AudioChunk
-from duologue.engines.ports import Ended, EngineEvent, Outcome, Output
+from duologue.engines.ports import Ended, EngineEvent, Output
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.errors import ErrorCode, error_body, error_event
 from duologue.protocol.events import (
@@ -44,6 +42,7 @@ from duologue.sessions.echo import EchoJudge
 from duologue.sessions.effects import Effect, EndSession, LetGo
 from duologue.sessions.extensions import Extensions
 from duologue.sessions.history import History
+from duologue.sessions.inheritance import Carried
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.lifetime import Lifetime
 from duologue.sessions.listening import Listening
@@ -52,6 +51,7 @@ from duologue.sessions.person import Person
 from duologue.sessions.plugin_host import PluginHost
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.speaking import Speaking, output_limits
+from duologue.sessions.stage_ends import tell_of_end
 from duologue.sessions.streams import Owner, Stream, Streams
 from duologue.sessions.watchdog import Watchdog
 
@@ -222,6 +222,11 @@ class SessionMachine:
         """What is in force."""
         return self._configuration.current
 
+    @property
+    def owes_answer(self) -> bool:
+        """The person has finished, and is still to be answered."""
+        return self._dialogue.owes_answer
+
     # Life: open, apply, on_timer, pull, close
 
     def open(self, now: float) -> Sequence[Effect]:
@@ -354,6 +359,12 @@ class SessionMachine:
         """Let the session outlive its connection; before it is opened."""
         self.side.resumable = True
 
+    def inherit(self, items: tuple[Carried, ...], *, unanswered: bool) -> None:
+        """Begin with the conversation of another session; right after ``open``."""
+        self.history.inherit(items)
+        if unanswered:
+            self._dialogue.answer_when_free()
+
     def close(self, reason: str, now: float) -> Sequence[Effect]:
         """End the session and its responses. The events that wait may still be pulled."""
         self._stop_all(reason, now)
@@ -381,21 +392,7 @@ class SessionMachine:
             else:
                 self._person.on_output(stream.key, event.payload, now)
             return
-        self.streams.ended(stream)
-        match stream.owner:
-            case Owner.PLUGIN if event.outcome is Outcome.FAILED:
-                self._dialogue.tell(StageFailed(stream.key, event.code), now)
-            case Owner.PLUGIN:
-                self._dialogue.tell(StageEnded(stream.key), now)
-            case Owner.DETECTOR:
-                self._person.detector_ended(event.code)
-            case Owner.TRANSCRIBER:
-                self._person.recogniser_ended(stream.key, event.code, now)
-            case Owner.END_OF_TURN if event.outcome is Outcome.FAILED:
-                # The turn ends all the same, at the silence that ends it anyway.
-                self.streams.report(stream.owner, event.code)
-            case Owner.END_OF_TURN:
-                pass
+        tell_of_end(stream, event, self.streams, self._dialogue, self._person, now)
 
     # Afterwards, always
 
@@ -440,9 +437,8 @@ class SessionMachine:
 
     def _is_too_old(self, now: float) -> bool:
         self._dialogue.held_until = math.inf  # no answer begins unasked
-        still_heard = self.speaking.playback.lead_s(now) > 0
-        answering = still_heard or self.speaking.active is not None
-        return self.lifetime.over(now, answering=answering)
+        busy = self.speaking.playback.lead_s(now) > 0 or self.speaking.active is not None
+        return self.lifetime.over(now, answering=busy or self._person.is_being_heard)
 
     def resource(self) -> AnySession:
         """Return the session as the client is shown it."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from functools import partial
+from typing import TypeAlias
 
 from msgspec import UNSET
 
 from duologue.core.clock import Clock
-from duologue.core.errors import AuthError, CapacityError, ClientError, ProtocolError
+from duologue.core.errors import CapacityError, ClientError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.contract import Capabilities, DuplexPlugin
@@ -36,21 +37,26 @@ from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.bounds import note_fills
 from duologue.sessions.inbox import Inbox
-from duologue.sessions.lease import TokenMaker, new_token
+from duologue.sessions.inheritance import Inheritance
+from duologue.sessions.lease import Lease, TokenMaker, new_token
 from duologue.sessions.look import SessionLook, look_at, unplayed_s
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.observer import Observation, SessionObserver
-from duologue.sessions.owners import ANYBODY, Owner, Owners
-from duologue.sessions.past import PastSessions
+from duologue.sessions.owners import ANYBODY, Owner, Owners, check_same
+from duologue.sessions.past import Kept, PastSessions
 from duologue.sessions.plugin_config import supported_by
 from duologue.sessions.resumption import ResumeTerms, Resumption
 from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.sessions.succession import left_by
 from duologue.sessions.taped import TapedMachine
-from duologue.sessions.ticket import Ticket
+from duologue.sessions.ticket import InheritanceTicket, SessionTicket, Ticket
 from duologue.sessions.traced import TracedObserver, watched
 from duologue.sessions.via import SOCKET, Via
 from duologue.telemetry import Kinds, get_logger
+
+_Prepared: TypeAlias = tuple[SessionConfig, frozenset[str], ListeningSettings]
+"""What a session starts with, the detection it may ask for, and who hears it."""
 
 RETRY_AFTER_S = 5.0
 NO_CHANGE = SessionPatch()
@@ -93,7 +99,7 @@ class SessionManager:
         self._owners = Owners(observation.metrics)
         self._empty = asyncio.Event()
         self._places_kept = 0
-        self._past = PastSessions()
+        self._past = PastSessions(settings.rollover_bytes)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -192,7 +198,25 @@ class SessionManager:
         if isinstance(patch, DuplexPatch) and patch.model is not UNSET:
             model = patch.model
         name, plugin = self._served(model)
-        config, detectors, listening = self._prepared(plugin, kind, patch)
+        prepared = self._prepared(plugin, kind, patch)
+        return self._start(
+            name, plugin, model or name, prepared, owner, edge_plays, via, resumable=resumable
+        )
+
+    def _start(
+        self,
+        name: str,
+        plugin: DuplexPlugin,
+        model: str,
+        prepared: _Prepared,
+        owner: Owner,
+        edge_plays: bool,
+        via: Via,
+        *,
+        resumable: bool,
+        inherited: Inheritance | None = None,
+    ) -> Session:
+        config, detectors, listening = prepared
         session_id = self._new_id("sess")
         now = self._clock.now()
         settings = self._settings
@@ -200,7 +224,7 @@ class SessionManager:
         make = SessionMachine if tape is None else partial(TapedMachine, tape(session_id), name)
         machine = make(
             session_id,
-            model or name,
+            model,
             plugin,
             config,
             settings.model_copy(update={"listening": listening}),
@@ -227,7 +251,7 @@ class SessionManager:
                 settings.disconnect_grace_s, settings.output_buffer_bytes, self._new_token
             )
             acknowledges = config.duplex is not None
-            resumption = Resumption(machine, terms, acknowledges=acknowledges)
+            resumption = Resumption(machine, terms, acknowledges=acknowledges, inherited=inherited)
         session = Session(
             machine,
             watched(self._engine, observer),
@@ -241,9 +265,11 @@ class SessionManager:
         )
         self._owners.add(owner)
         self._sessions[session_id] = session
-        session.via = via
+        session.via, session.edge_plays = via, edge_plays
         self._observation.metrics.calls_active[via.transport, via.dialect].inc()
         session.start()
+        if inherited is not None:
+            session.inherit(inherited)
         return session
 
     def claim(
@@ -263,18 +289,40 @@ class SessionManager:
         try:
             session = self._sessions.get(session_id)
             if session is None:
-                raise self._past.refusal(session_id, token)
+                return self._claim_conversation(session_id, token, owner)
             claim = session.claim(token, received)
-            if session.owner.name != owner.name:
-                raise AuthError(
-                    "the session was opened with another API key",
-                    code=ErrorCode.KEY_NOT_ALLOWED,
-                    param="session_id",
-                )
+            check_same(session.owner, owner)
         except ClientError as exc:
             self._count_resume(exc.code)
             raise
-        return Ticket(session, claim, received, self._count_resume)
+        return SessionTicket(session, claim, received, self._count_resume)
+
+    def _claim_conversation(self, session_id: str, token: str, owner: Owner) -> Ticket:
+        """Check whether a connection may go on with the conversation of a session that is over."""
+        kept = self._past.claim(session_id, token, self._clock.now())
+        if kept is None:
+            raise self._past.refusal(session_id, token)
+        check_same(kept.owner, owner)
+        return InheritanceTicket(kept, self._past.take, self._roll_over, self._count_resume)
+
+    def _roll_over(self, kept: Kept) -> Session:
+        """Open the session that goes on with a conversation."""
+        self.check_room()
+        self._owners.check(kept.owner)
+        inherited = kept.inheritance
+        name, plugin = self._served(inherited.model)
+        _, detectors, listening = self._prepared(plugin, inherited.config.kind, NO_CHANGE)
+        return self._start(
+            name,
+            plugin,
+            inherited.model,
+            (inherited.config, detectors, listening),
+            kept.owner,
+            inherited.edge_plays,
+            kept.via,
+            resumable=True,
+            inherited=inherited,
+        )
 
     def _count_resume(self, outcome: str) -> None:
         self._observation.metrics.resumes[outcome].inc()
@@ -310,11 +358,19 @@ class SessionManager:
         del self._sessions[session.id]
         if (lease := session.lease) is not None:
             self._past.add(session.id, lease, expired=reason == ErrorCode.RESUME_EXPIRED)
+            if reason == ErrorCode.SESSION_EXPIRED and self._settings.rollover_bytes:
+                self._keep_conversation(session, lease)
         self._owners.remove(session.owner)
         via = session.via
         self._observation.metrics.calls_active[via.transport, via.dialect].inc(-1)
         if not self._sessions:
             self._empty.set()
+
+    def _keep_conversation(self, session: Session, lease: Lease) -> None:
+        now = self._clock.now()
+        until = now + self._settings.disconnect_grace_s
+        inheritance = left_by(session)
+        self._past.keep(Kept(lease.tokens, inheritance, session.owner, session.via, until), now)
 
     def _available(self, listening: ListeningSettings) -> ListeningSettings:
         """Leave out what the engine has no pipeline for."""
@@ -335,10 +391,8 @@ class SessionManager:
         name = model if model is not None and model in self._plugins else next(iter(self._plugins))
         return name, self._plugins[name]
 
-    def _prepared(
-        self, plugin: DuplexPlugin, kind: SessionKind, patch: SessionPatch
-    ) -> tuple[SessionConfig, frozenset[str], ListeningSettings]:
-        """Return what a session starts with, the detection it may ask for, and who hears it."""
+    def _prepared(self, plugin: DuplexPlugin, kind: SessionKind, patch: SessionPatch) -> _Prepared:
+        """Return what a new session starts with."""
         kind = kind if patch.type is UNSET else patch.type
         listening = self._available(self._settings.listening)
         capabilities = plugin.capabilities()

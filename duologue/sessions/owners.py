@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from duologue.core.errors import RateLimited
+from duologue.core.errors import AuthError, RateLimited
 from duologue.protocol.errors import ErrorCode
 from duologue.telemetry import Metrics
 
@@ -64,3 +64,17 @@ class Owners:
         """Count a session that ended."""
         self._open[owner.name] -= 1
         self._gauges[owner.name].set(self._open[owner.name])
+
+
+def check_same(opened_by: Owner, owner: Owner) -> None:
+    """Refuse a session to anybody but who has opened it.
+
+    Raises:
+        AuthError: He has not.
+    """
+    if opened_by.name != owner.name:
+        raise AuthError(
+            "the session was opened with another API key",
+            code=ErrorCode.KEY_NOT_ALLOWED,
+            param="session_id",
+        )

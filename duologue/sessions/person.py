@@ -145,6 +145,13 @@ class Person:
         self._commit(self._listening.commit_all(), now)
 
     @property
+    def is_being_heard(self) -> bool:
+        """Somebody is known to be speaking, or is still to be understood."""
+        turn = self._listening.turn
+        speaks = turn is not None and turn.confirmed and not self.away
+        return speaks or bool(self._untranscribed)
+
+    @property
     def speech_ms(self) -> int:
         """Speech in the current turn so far, without pauses."""
         return self._listening.speech_ms

@@ -128,6 +128,9 @@ def _do(machine: SessionMachine, step: Step, *, content: bool) -> tuple[Any, str
             case "reattach":
                 machine.reattach(step.now, given[0])
                 result = None
+            case "inherit":
+                machine.inherit(tuple(given[0]), unanswered=given[1])
+                result = None
             case "close":
                 result = machine.close(given[0], step.now)
             case "crash":

@@ -19,16 +19,27 @@ from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import ResumableSessionCreated, SessionCreated
 from duologue.protocol.session_config import AnySession
 from duologue.sessions.history import History
+from duologue.sessions.inheritance import Inheritance
 from duologue.sessions.journal import Gap
 from duologue.sessions.speaking import Speaking
 
 
-def created(resource: AnySession, resume_token: str | None, generation: int) -> SessionCreated:
+def created(
+    resource: AnySession,
+    resume_token: str | None,
+    generation: int,
+    inherited: Inheritance | None = None,
+) -> SessionCreated:
     """Return the greeting of a connection."""
     if resume_token is None:
         return SessionCreated(session=resource)
     return ResumableSessionCreated(
-        session=resource, resume_token=resume_token, attachment_generation=generation
+        session=resource,
+        resume_token=resume_token,
+        attachment_generation=generation,
+        continues=None if inherited is None else inherited.session_id,
+        next_sample=None if inherited is None else inherited.next_sample,
+        last_event_id=None if inherited is None else inherited.last_event_id,
     )
 
 

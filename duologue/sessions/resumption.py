@@ -13,6 +13,7 @@ from duologue.codecs.opus_packets import CLOCK_HZ, duration_samples, split
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event, SessionCreated
 from duologue.protocol.response_events import AudioDelta, FormattedAudioDelta
+from duologue.sessions.inheritance import Inheritance
 from duologue.sessions.journal import Gap, Journal
 from duologue.sessions.lease import Claim, Lease, LeaseState, TokenMaker
 from duologue.sessions.machine import SessionMachine
@@ -46,11 +47,13 @@ class Resumption:
     Args:
         acknowledges: The client says what it has received, so that the rest can be sent again.
             Without that it may only attach again.
+        inherited: The conversation that the session goes on with.
     """
 
     __slots__ = (
         "_first",
         "_greeting",
+        "_inherited",
         "_machine",
         "_machine_has_output",
         "_resumed_at",
@@ -62,9 +65,17 @@ class Resumption:
         "lease",
     )
 
-    def __init__(self, machine: SessionMachine, terms: ResumeTerms, *, acknowledges: bool) -> None:
+    def __init__(
+        self,
+        machine: SessionMachine,
+        terms: ResumeTerms,
+        *,
+        acknowledges: bool,
+        inherited: Inheritance | None = None,
+    ) -> None:
         machine.outlive()
         self._machine = machine
+        self._inherited = inherited
         self._machine_has_output = machine.has_output
         self._token_maker = terms.new_token
         token = terms.new_token()
@@ -105,7 +116,7 @@ class Resumption:
         if self._first is not None and deliveries:
             greeting = deliveries[0].event
             assert isinstance(greeting, SessionCreated), "it comes first"
-            told = created(greeting.session, self._first, self.lease.generation)
+            told = created(greeting.session, self._first, self.lease.generation, self._inherited)
             deliveries[0] = Delivery(deliveries[0].seq, told)
             self._first, first = None, 1
         if self.journal is not None and self.lease.state is not LeaseState.ENDED:

@@ -29,6 +29,7 @@ from duologue.sessions.effects import (
 )
 from duologue.sessions.engine_effects import EngineEffects
 from duologue.sessions.inbox import Inbox
+from duologue.sessions.inheritance import Inheritance
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.lease import Claim, Lease, LeaseState, refuse_unknown
 from duologue.sessions.machine import SessionMachine
@@ -60,7 +61,6 @@ class Session:
         "_engine_effects",
         "_has_output",
         "_journal",
-        "_last_event_id",
         "_now",
         "_observer",
         "_on_closed",
@@ -71,8 +71,10 @@ class Session:
         "_timer_at",
         "_wheel",
         "_woken",
+        "edge_plays",
         "id",
         "inbox",
+        "last_event_id",
         "machine",
         "opened_at",
         "owner",
@@ -113,13 +115,15 @@ class Session:
         self._stirred = False
         self._closed = False
         self.via = SOCKET
+        self.edge_plays = False
         self.opened_at = self._now()
         self._timer_at = math.inf
         self._resumption = resumption
         self._journal = None if resumption is None else resumption.journal
         self._has_output = machine.has_output if resumption is None else resumption.has_output
         self._seq = 0
-        self._last_event_id: str | None = None
+        self.last_event_id: str | None = None
+        """The client's own name for the latest message that it gave one."""
 
     @property
     def attached(self) -> bool:
@@ -134,6 +138,11 @@ class Session:
     def start(self) -> None:
         """Greet the client."""
         self._enter_with(self.machine.open)
+
+    def inherit(self, inherited: Inheritance) -> None:
+        """Begin with a conversation, before anybody is attached."""
+        self.machine.inherit(inherited.items, unanswered=inherited.unanswered)
+        self.on_timer()
 
     @property
     def lease(self) -> Lease | None:
@@ -192,7 +201,7 @@ class Session:
         assert resumption is not None, "there is no claim on a session that cannot be resumed"
         was_detached = resumption.lease.state is LeaseState.DETACHED
         resumption.delivered = self._seq
-        resumption.last_event_id = self._last_event_id
+        resumption.last_event_id = self.last_event_id
         last_words = resumption.take(claim, received, self._now())
         if was_detached:
             self._observer.detached(-1)
@@ -210,7 +219,7 @@ class Session:
             MailboxFull: It was refused, and nothing changed.
         """
         if command.event_id is not None:
-            self._last_event_id = command.event_id
+            self.last_event_id = command.event_id
         if self._busy or self.inbox.waiting or is_long(command):
             self._wait_behind(command)
         else:
@@ -222,7 +231,7 @@ class Session:
         Where too much waits for its turn already, it is answered at once.
         """
         if error.event_id is not None:
-            self._last_event_id = error.event_id
+            self.last_event_id = error.event_id
         if self._busy or self.inbox.waiting:
             try:
                 self._wait_behind(Rejected(error))

@@ -136,5 +136,9 @@ class SessionSettings(Section):
     """A call that has lost its connection waits so long for another one, where its client can
     resume it; 0: calls end with their connections."""
 
+    rollover_bytes: NotNegative = 16 << 20
+    """Conversations of calls that have reached ``max_duration_s`` are kept for
+    ``disconnect_grace_s``, so that new calls can go on with them; 0: none is."""
+
     stall_limit_s: Annotated[float, Field(gt=0)] = 15.0
     """A client that takes nothing for so long, though there is something, is let go."""

@@ -17,6 +17,7 @@ from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.events import Event
 from duologue.protocol.session_config import SessionConfig
 from duologue.sessions.effects import Effect, EndSession
+from duologue.sessions.inheritance import Carried
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.packing import Content, pack
@@ -135,6 +136,15 @@ class TapedMachine(SessionMachine):
             now,
             (list(pieces),),
             lambda: super(TapedMachine, self).reattach(now, pieces),
+        )
+
+    def inherit(self, items: tuple[Carried, ...], *, unanswered: bool) -> None:
+        """Record what the session begins with."""
+        self._noted(
+            "inherit",
+            0.0,
+            (list(items), unanswered),
+            lambda: super(TapedMachine, self).inherit(items, unanswered=unanswered),
         )
 
     def close(self, reason: str, now: float) -> Sequence[Effect]:

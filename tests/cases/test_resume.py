@@ -209,6 +209,8 @@ def test_c59_the_age_limit_is_announced_and_the_answer_may_finish() -> None:
     call.send(CommitAudio(), CreateResponse())
     refused = call.client.of(ErrorEvent)[-1].error
     assert refused.code == "session_expired"
+    # What was said last is understood first.
+    call.transcribe("and then?")
     call.clock.advance(8)
     assert call.client.ended == "session_expired"
     done = call.client.last(ResponseDone).response

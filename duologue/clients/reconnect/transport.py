@@ -63,6 +63,7 @@ class _Outage:
     """What is known of a connection that is lost."""
 
     backoff: Backoff
+    lost_by: CallError
     because: DuologueError
     at_least_s: float = 0.0
     rolls_over: bool = False
@@ -243,7 +244,8 @@ class ReconnectingTransport:
         """Tell whether the session may be there still."""
         if self._place is None or self._over or self._closing:
             return False
-        if self._rolls_over:
+        if self._rolls_over or not self._door.acknowledges:
+            # Over WebRTC a line ends in one way only, whatever has ended it: the server knows.
             return True
         return isinstance(exc, ConnectionLost) or (
             isinstance(exc, CallEnded) and exc.close_code in MAY_GO_ON
@@ -251,12 +253,12 @@ class ReconnectingTransport:
 
     # While there is none
 
-    def _lose(self, exc: DuologueError) -> None:
+    def _lose(self, exc: CallError) -> None:
         self._up.clear()
         self._transport.abort()
         now = self._now()
         backoff = Backoff(self._policy, self._dice, now)
-        self._outage = outage = _Outage(backoff, exc, rolls_over=self._rolls_over)
+        self._outage = outage = _Outage(backoff, exc, exc, rolls_over=self._rolls_over)
         self._rolls_over = False
         self._announce(outage)
 
@@ -290,8 +292,9 @@ class ReconnectingTransport:
             outage.because = ConnectionLost(
                 f"the server did not answer within {self._policy.attempt_timeout_s:g} s"
             )
-        except AuthError as exc:
-            self._refuse(outage, exc.message, exc.code)
+        except (AuthError, SessionGone) as exc:
+            code = exc.refused_with if isinstance(exc, SessionGone) else exc.code
+            self._refuse(outage, exc.message, code)
             return
         except CapacityError as exc:
             outage.because, outage.at_least_s = exc, exc.retry_after_s
@@ -318,8 +321,10 @@ class ReconnectingTransport:
                 self.log.confirm_audio(next_sample)
                 if last is not None:
                     self.log.confirm_command(last)
-            case ResumableSessionCreated():
-                pass
+            case ResumableSessionCreated(next_sample=next_sample, last_event_id=last):
+                self.log.confirm_audio(next_sample or 0)
+                if last is not None:
+                    self.log.confirm_command(last)
             case _:
                 transport.abort()
                 outage.because = ConnectionLost("the server did not go on with the session")
@@ -358,8 +363,9 @@ class ReconnectingTransport:
 
     def _refuse(self, outage: _Outage, message: str, code: str) -> None:
         """The server has nothing to go on with."""
-        if outage.rolls_over and isinstance(outage.because, CallEnded):
-            self._give_up(outage.because)
+        was_ended = outage.rolls_over or not self._door.acknowledges
+        if was_ended and isinstance(outage.lost_by, CallEnded):
+            self._give_up(outage.lost_by)
             return
         self._give_up(
             SessionGone(

@@ -6,14 +6,15 @@ This module must not know what is said in a call.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from duologue.clients.address import realtime_url
-from duologue.clients.reconnect.doors import FirstMessage
+from duologue.clients.reconnect.doors import ByAddress, FirstMessage
 from duologue.clients.reconnect.policy import ReconnectPolicy
 from duologue.clients.reconnect.transport import ReconnectingTransport
+from duologue.clients.track import TrackLabels
 from duologue.clients.transports.base import OpenTransport, Transport
 from duologue.clients.transports.websocket import WebSocketTransport
 from duologue.core.clock import Clock
@@ -46,7 +47,7 @@ def opener(
         ConfigError: The address is none, or the transport cannot do what is asked.
     """
     if transport == "webrtc":
-        return _webrtc(address, api_key, model, dialect, timeout_s)
+        return _webrtc(address, api_key, model, dialect, timeout_s, clock, reconnect)
     url = realtime_url(address, model, duplex=dialect == "duplex")
 
     async def open_websocket(query: str = "") -> Transport:
@@ -89,6 +90,8 @@ def _webrtc(
     model: str | None,
     dialect: ClientFamily,
     timeout_s: float,
+    clock: Clock,
+    reconnect: ReconnectPolicy | None,
 ) -> OpenTransport:
     if dialect == "duplex":
         raise ConfigError("the duplex dialect is spoken over WebSocket: leave out the one or other")
@@ -100,7 +103,29 @@ def _webrtc(
             f"calls over WebRTC need more packages: {install_command('duologue[webrtc]')}"
         ) from exc
 
-    async def open_webrtc() -> Transport:
-        return await WebRtcTransport.open(url, api_key=api_key, open_timeout_s=timeout_s)
+    labels = TrackLabels()
 
-    return open_webrtc
+    async def open_webrtc(**query: str) -> Transport:
+        return await WebRtcTransport.open(
+            with_query(url, query), api_key=api_key, open_timeout_s=timeout_s, labels=labels
+        )
+
+    if reconnect is None:
+        return open_webrtc
+    policy = reconnect
+
+    async def reopen(session_id: str, token: str) -> Transport:
+        return await open_webrtc(session_id=session_id, resume_token=token)
+
+    async def open_and_return() -> Transport:
+        first = await open_webrtc(resumable="1")
+        return ReconnectingTransport(first, ByAddress(reopen), policy, clock, random.Random())
+
+    return open_and_return
+
+
+def with_query(url: str, more: Mapping[str, str]) -> str:
+    """Return a URL with more in its query."""
+    scheme, place, path, query, _ = urlsplit(url)
+    pairs = [*parse_qsl(query, keep_blank_values=True), *more.items()]
+    return urlunsplit((scheme, place, path, urlencode(pairs), ""))

@@ -12,6 +12,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from fractions import Fraction
 from typing import Any
+from urllib.parse import urljoin
 
 import aiohttp
 from aiortc import (
@@ -78,14 +79,16 @@ class WebRtcTransport:
 
     server_plays = True
 
-    def __init__(self, ice_servers: list[RTCIceServer], clock: Clock) -> None:
+    def __init__(
+        self, ice_servers: list[RTCIceServer], clock: Clock, labels: TrackLabels | None = None
+    ) -> None:
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=ice_servers))
         self._microphone = _Microphone(clock)
         self._connection.addTrack(self._microphone)
         self._channel = self._connection.createDataChannel(CHANNEL)
         self._decode = CLIENT_DIALECTS["realtime", "json"].decode_event
         self._encode = CLIENT_DIALECTS["realtime", "json"].encode_command
-        self._labels = TrackLabels()
+        self._labels = labels or TrackLabels()
         self._messages: deque[bytes | None] = deque()
         """In the order of arrival; ``None`` stands for the next frame."""
         self._frames: deque[bytes] = deque()
@@ -97,6 +100,8 @@ class WebRtcTransport:
         self._group = asyncio.TaskGroup()
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
+        self._api_key: str | None = None
+        self._location: str | None = None
         self._channel.bufferedAmountLowThreshold = HIGH_WATER_BYTES // 2
         self._channel.on("open", self._opened.set)
         self._channel.on("message", self._on_message)
@@ -114,6 +119,7 @@ class WebRtcTransport:
         open_timeout_s: float = 10.0,
         ice_servers: tuple[str, ...] = (),
         clock: Clock | None = None,
+        labels: TrackLabels | None = None,
     ) -> WebRtcTransport:
         """Call, and wait until events can flow.
 
@@ -121,6 +127,7 @@ class WebRtcTransport:
             url: Where offers are posted: ``http://localhost:8080/v1/realtime/calls``.
             api_key: Sent as a bearer token; a client secret will do.
             ice_servers: URLs of STUN servers; none are asked by default.
+            labels: Those of the call that this one goes on with.
 
         Raises:
             ServerUnreachable: Nobody answers, or no media path was found.
@@ -129,7 +136,7 @@ class WebRtcTransport:
             NotRealtimeServer: Who answers takes no calls over WebRTC.
         """
         servers = [RTCIceServer(server) for server in ice_servers]
-        transport = cls(servers, clock or SystemClock())
+        transport = cls(servers, clock or SystemClock(), labels)
         await transport._group.__aenter__()
         try:
             async with asyncio.timeout(open_timeout_s):
@@ -177,12 +184,17 @@ class WebRtcTransport:
             await self._news.wait()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Hang up; the server is told, since it might wait for us to come back."""
+        goes_on = self._ended is None
         self._end(CallEnded("the call is over"))
         if self._closed:
             return
         self._closed = True
         self._microphone.stop()
+        with suppress(TimeoutError, CallError):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                if goes_on and self._location is not None:
+                    await _hang_up(self._location, self._api_key)
         with suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._connection.close()
@@ -200,7 +212,8 @@ class WebRtcTransport:
     async def _connect(self, url: str, api_key: str | None) -> None:
         connection = self._connection
         await connection.setLocalDescription(await connection.createOffer())
-        answer = await _post(url, connection.localDescription.sdp, api_key)
+        answer, location = await _post(url, connection.localDescription.sdp, api_key)
+        self._api_key, self._location = api_key, urljoin(url, location) if location else None
         try:
             await connection.setRemoteDescription(RTCSessionDescription(answer, "answer"))
         except _REFUSALS as exc:
@@ -297,11 +310,22 @@ class _Microphone(MediaStreamTrack):
         self._room.set()
 
 
-async def _post(url: str, offer: str, api_key: str | None) -> str:
-    """Return the answer to an offer."""
-    headers = {"Content-Type": "application/sdp"}
-    if api_key is not None:
-        headers["Authorization"] = f"Bearer {api_key}"
+async def _hang_up(call_url: str, api_key: str | None) -> None:
+    with suppress(aiohttp.ClientError, OSError):
+        async with (
+            aiohttp.ClientSession() as http,
+            http.post(f"{call_url}/hangup", headers=_authorization(api_key)),
+        ):
+            pass
+
+
+def _authorization(api_key: str | None) -> dict[str, str]:
+    return {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+
+
+async def _post(url: str, offer: str, api_key: str | None) -> tuple[str, str | None]:
+    """Return the answer to an offer, and where the call is."""
+    headers = {"Content-Type": "application/sdp", **_authorization(api_key)}
     try:
         async with (
             aiohttp.ClientSession() as http,
@@ -312,7 +336,7 @@ async def _post(url: str, offer: str, api_key: str | None) -> str:
     except (aiohttp.ClientError, OSError) as exc:
         raise ServerUnreachable(f"nobody answers at {url} ({exc}). {HOW_TO_START}") from exc
     if status == 201:
-        return body.decode(errors="replace")
+        return body.decode(errors="replace"), given.get("Location")
     raise status_error(
         HttpResponse(status, "", Headers(given), body), url, instead_of="answering the offer"
     )

@@ -31,12 +31,14 @@ from duologue.clients.errors import (
     ConnectionLost,
     NotRealtimeServer,
     ServerUnreachable,
+    SessionGone,
 )
 from duologue.clients.transports.base import Received
 from duologue.core.errors import AuthError, CapacityError, ConfigError, DuologueError
 from duologue.protocol.client_dialects import CLIENT_DIALECTS, ClientDialect, ClientFamily
 from duologue.protocol.commands import Command
 from duologue.protocol.dialects import Encoding
+from duologue.protocol.errors import ErrorCode
 
 MAX_MESSAGE_BYTES = 16 << 20
 """Ours sends a mebibyte at most; others put a minute of audio into one message."""
@@ -179,7 +181,10 @@ def status_error(
 ) -> DuologueError:
     """Return what an HTTP answer means that is not the one which was hoped for."""
     status = response.status_code
-    said = _said(response.body)
+    words = _words(response.body)
+    said = words.message[:_SHOWN_CHARS]
+    if words.code in _NOTHING_TO_GO_ON_WITH:
+        return SessionGone(said, refused_with=words.code or "")
     match status:
         case 401 | 403:
             return AuthError(f"the server refuses the caller ({status}): {said or 'check the key'}")
@@ -220,18 +225,29 @@ def close_error(exc: ConnectionClosed) -> CallError:
 
 class _ErrorWords(msgspec.Struct):
     message: str = ""
+    code: str | None = None
 
 
 class _ErrorPage(msgspec.Struct):
     error: _ErrorWords
 
 
-def _said(body: bytes | bytearray) -> str:
-    """The message of an error in the API's JSON form; empty for any other page."""
+def _words(body: bytes | bytearray) -> _ErrorWords:
+    """An error in the API's JSON form; empty for any other page."""
     try:
-        return msgspec.json.decode(body, type=_ErrorPage).error.message[:_SHOWN_CHARS]
+        return msgspec.json.decode(body, type=_ErrorPage).error
     except msgspec.MsgspecError:
-        return ""
+        return _ErrorWords()
+
+
+_NOTHING_TO_GO_ON_WITH = frozenset(
+    (
+        ErrorCode.INVALID_RESUME_TOKEN,
+        ErrorCode.RESUME_CONFLICT,
+        ErrorCode.RESUME_EXPIRED,
+        ErrorCode.RESUME_UNSUPPORTED,
+    )
+)
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:

@@ -24,6 +24,7 @@ _ERRORS: Mapping[int, str] = {
     404: "There is no such model or thing.",
     408: "The body did not come in time.",
     409: "It contradicts the state that things are in.",
+    410: "It was there, and is no more.",
     413: "The body, or something in it, is over a limit.",
     415: "The body is of a type that is not read here.",
     429: "Too many requests with this key; `Retry-After` says when to come again.",

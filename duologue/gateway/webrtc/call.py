@@ -66,6 +66,9 @@ class Call:
 
     Life: ``answer`` once, ``run`` until it is over.
 
+    Args:
+        left: What a call before this one, with the same session, had still to play.
+
     Concurrency:
         Belongs to the event loop.
     """
@@ -79,6 +82,7 @@ class Call:
         clock: Clock,
         wheel: TimerWheel,
         dialect: Dialect = REALTIME_JSON,
+        left: Playout | None = None,
     ) -> None:
         self.id = call_id
         self.offer = offer
@@ -96,7 +100,14 @@ class Call:
         self._observers: list[Observer] = []
         audio = offer.audio
         self._encoder = None if audio is None else FrameEncoder(audio.codec, settings)
-        self._playout = None if audio is None else Playout(FRAME_BYTES, AUDIO_OUT_HZ)
+        self.playout: Playout | None = None
+        """What is still to be played; ``None``: nothing is ever."""
+
+        if audio is not None:
+            self.playout = left or Playout(FRAME_BYTES, AUDIO_OUT_HZ)
+        self.waits = False
+        """The connection is lost, and the session may go on in another call."""
+
         self._frames = 0
         self._playing_since: float | None = None
         self._lost_until: float | None = None
@@ -141,7 +152,8 @@ class Call:
 
     def end(self, reason: str) -> None:
         """End the session, and so the call."""
-        self.session.close(reason)
+        if not self.waits:
+            self.session.close(reason)
         self._finish(reason)
 
     def observe(self) -> Observer:
@@ -158,7 +170,7 @@ class Call:
         Raises:
             ClientError: It was refused, and nothing changed.
         """
-        check_command(command, has_track=self._playout is not None)
+        check_command(command, has_track=self.playout is not None)
         self.session.offer(command)
 
     # Attachment
@@ -178,19 +190,22 @@ class Call:
         """Nothing: sound comes as fast as somebody speaks, and what is too much is left out."""
 
     def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
-        """Not heard here, since no such session is resumable; the call would end."""
-        self.on_end(reason)
+        """Another call goes on with the session, and plays what is left."""
+        self.waits = True
+        self._finish(reason)
 
     # PeerListener
 
     def on_connected(self) -> None:
         """Audio may flow."""
-        self._lost_until = None
+        was_lost, self._lost_until = self._lost_until is not None, None
         self._connected.set()
-        if self._playout is not None and self._playing_since is None:
+        if self.playout is not None and self._playing_since is None:
             self._playing_since = self._now()
         if self.offer.data_mid is None:
             self._begin()
+        elif was_lost:
+            self.on_output()
         self._set_timer()
 
     def on_channel_open(self) -> None:
@@ -226,6 +241,7 @@ class Call:
     def on_gone(self, reason: str) -> None:
         """The peer has left, or never came."""
         get_logger("gateway").info("webrtc_peer_gone", call_id=self.id, state=reason)
+        self.waits = True
         self.session.detach(self)
         self._finish(reason)
 
@@ -242,8 +258,8 @@ class Call:
         self._set_timer()
 
     def _play(self, now: float) -> None:
-        if self._playing_since is None or self._peer is None:
-            return
+        if self._playing_since is None or self._peer is None or self._lost_until is not None:
+            return  # what nobody hears now may be heard when the peer is back
         due = int((now - self._playing_since) / FRAME_S)
         self._frames = max(self._frames, due - MAX_BURST_FRAMES)
         # Compared as it was set: another way of working it out may round to the other side.
@@ -253,7 +269,7 @@ class Call:
             self._pump()
 
     def _play_frame(self, peer: Peer) -> None:
-        playout, encoder = self._playout, self._encoder
+        playout, encoder = self.playout, self._encoder
         assert playout is not None
         assert encoder is not None
         frame = playout.next_frame()
@@ -272,9 +288,8 @@ class Call:
 
     def _set_timer(self) -> None:
         due = self._lost_until
-        if self._playing_since is not None:
-            frame_at = self._frame_at(self._playing_since)
-            due = frame_at if due is None else min(due, frame_at)
+        if due is None and self._playing_since is not None:
+            due = self._frame_at(self._playing_since)
         self._wheel.set(self, None if self._over.is_set() else due)
 
     # From the session
@@ -282,6 +297,8 @@ class Call:
     def _begin(self) -> None:
         self._ready = True
         self.on_output()
+        if self.playout is not None and self.playout.sounding is not None:
+            self._emit(OutputBufferStarted(response_id=self.playout.sounding))
 
     def _pump(self) -> None:
         if not self._ready or self._pulling or self._writer is None:
@@ -301,12 +318,12 @@ class Call:
             self._pulling = False
 
     def _has_room(self) -> bool:
-        if self._writer is None or self._writer.is_full:
+        if self._writer is None or self._writer.is_full or self._lost_until is not None:
             return False
-        return self._playout is None or self._playout.waiting_ms < MAX_PLAYOUT_MS
+        return self.playout is None or self.playout.waiting_ms < MAX_PLAYOUT_MS
 
     def _take(self, event: Event) -> None:
-        playout = self._playout
+        playout = self.playout
         if playout is None:
             self._emit(event)
             return

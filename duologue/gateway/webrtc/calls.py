@@ -6,6 +6,7 @@ This module must not know HTTP, nor what happens in a call.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 
 from duologue.core.clock import Clock
 from duologue.core.errors import ClientError, DuologueError, UnknownSession
@@ -19,8 +20,9 @@ from duologue.gateway.webrtc.call import Call
 from duologue.gateway.webrtc.commands import check_patch
 from duologue.gateway.webrtc.offer import Offer
 from duologue.gateway.webrtc.peer import Backend, BackendMissing
+from duologue.gateway.webrtc.playout import Playout
 from duologue.gateway.webrtc.settings import WebRtcSettings
-from duologue.hosts.port import HostPort, Joined, LookingOn, Opening
+from duologue.hosts.port import HostPort, Joined, LookingOn, Opening, Return
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.owners import Owner
 from duologue.sessions.via import Via
@@ -29,6 +31,9 @@ from duologue.telemetry import get_logger
 BY_WEBRTC = Via("webrtc", "realtime")
 
 REPLACED = "replaced"
+
+MAX_LEFT = 256
+"""Lost calls whose speech is kept for the next one, five seconds at most of each."""
 
 
 class Calls:
@@ -55,6 +60,8 @@ class Calls:
         self._missing = HOW_TO_INSTALL
         self._group: asyncio.TaskGroup | None = None
         self._calls: dict[str, tuple[Call, Owner]] = {}
+        self._left: OrderedDict[str, Playout] = OrderedDict()
+        """By session: what lost calls had still to play."""
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -86,13 +93,22 @@ class Calls:
             await group.__aexit__(None, None, None)
 
     async def open(
-        self, offer: Offer, model: str | None, asked: BoundSession, caller: Caller
+        self,
+        offer: Offer,
+        model: str | None,
+        asked: BoundSession,
+        caller: Caller,
+        *,
+        resumable: bool = False,
+        back: Return | None = None,
     ) -> tuple[str, str]:
         """Open a call.
 
         Args:
             model: What the URL asks for.
             asked: What the request's body asks for; a client secret has the last word.
+            resumable: The session may go on in another call, when this one's connection is lost.
+            back: The session that the call goes on with.
 
         Returns:
             The call's id, and the answer to the offer.
@@ -108,16 +124,24 @@ class Calls:
         bound = caller.session or asked
         if offer.audio is not None:
             check_patch(bound.patch)
-        session = await self._host.open(
-            Opening(
-                model=bound.model or model,
-                patch=bound.patch,
-                owner=caller.owner,
-                edge_plays=offer.audio is not None,
-                via=BY_WEBRTC,
-            )
+        opening = Opening(
+            model=bound.model or model,
+            patch=bound.patch,
+            owner=caller.owner,
+            edge_plays=offer.audio is not None,
+            via=BY_WEBRTC,
+            resumable=resumable,
         )
-        call = Call(self._new_id("rtc"), offer, session, self._settings, self._clock, self._wheel)
+        session = await self._host.open(back or opening)
+        call = Call(
+            self._new_id("rtc"),
+            offer,
+            session,
+            self._settings,
+            self._clock,
+            self._wheel,
+            left=None if back is None else self._unplayed(back.session_id),
+        )
         try:
             answer = await call.answer(self._backend, self._group)
         except BaseException:
@@ -154,8 +178,20 @@ class Calls:
             await call.run()
         finally:
             del self._calls[call.id]
+            if call.waits and call.playout is not None and call.playout.waiting_ms:
+                self._left[call.session.id] = call.playout
+                if len(self._left) > MAX_LEFT:
+                    self._left.popitem(last=False)
             self._host.call_ended(call.id)
             get_logger("gateway").info("webrtc_call_ended", call_id=call.id, calls=len(self))
+
+    def _unplayed(self, session_id: str) -> Playout | None:
+        """Return what a lost call, or one that is about to be replaced, has still to play."""
+        left = self._left.pop(session_id, None)
+        for call, _ in self._calls.values():
+            if call.session.id == session_id:
+                left = call.playout
+        return left
 
     def _find(self, call_id: str, owner: Owner) -> Call:
         call, whose = self._calls.get(call_id, (None, None))

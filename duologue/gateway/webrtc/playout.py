@@ -80,6 +80,12 @@ class Playout:
         self._cut_off: deque[str] = deque(maxlen=REMEMBERED_CUTS)
 
     @property
+    def sounding(self) -> str | None:
+        """The response that has begun to sound."""
+        head = self._queue[0] if self._queue else None
+        return head.response_id if head is not None and head.started else None
+
+    @property
     def waiting_ms(self) -> int:
         """How much speech waits."""
         waiting = sum(speech.waiting_bytes for speech in self._queue)

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from duologue.core.errors import ProtocolError
 from duologue.gateway.admission import Admission
-from duologue.gateway.auth import Access
+from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import MAX_SESSION_BYTES, BoundSession
 from duologue.gateway.http.body import MAX_SMALL_BODY_BYTES, read_body, read_form
 from duologue.gateway.http.client_secrets import read_request
@@ -18,6 +18,7 @@ from duologue.gateway.http.routes import FORM, Content, Parameter, Route
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.webrtc.calls import Calls, unsupported
 from duologue.gateway.webrtc.offer import read_offer
+from duologue.hosts.port import Return
 from duologue.protocol.errors import ErrorCode, over_limit, refused
 
 SDP = "application/sdp"
@@ -60,8 +61,13 @@ class CallRoutes:
                 body=(Content(SDP), Content(FORM, CallForm)),
                 status=201,
                 answers=(Content(SDP),),
-                parameters=(Parameter("model", "The model to talk with."),),
-                refusals=(400, 401, 403, 408, 413, 415, 429, 501, 503),
+                parameters=(
+                    Parameter("model", "The model to talk with."),
+                    Parameter("resumable", "1: the session outlives the call's connection."),
+                    Parameter("session_id", "The session to go on with."),
+                    Parameter("resume_token", "Its latest token."),
+                ),
+                refusals=(400, 401, 403, 408, 409, 410, 413, 415, 429, 501, 503),
                 is_work=False,
                 needs_key=False,
             ),
@@ -95,10 +101,19 @@ class CallRoutes:
     async def create(self, request: web.Request) -> web.Response:
         """Open a call for whoever may hold one."""
         caller = await self._access.let_in_call(request.headers, (), request.query_string)
-        self._admission.check_call()
+        back = _back(request, caller)
+        if back is None:
+            self._admission.check_call()
+        else:
+            self._admission.check_loaded()
         sdp, asked = await self._read(request)
         call_id, answer = await self._calls.open(
-            read_offer(sdp), request.query.get("model"), asked, caller
+            read_offer(sdp),
+            request.query.get("model"),
+            asked,
+            caller,
+            resumable=request.query.get("resumable") == "1",
+            back=back,
         )
         return web.Response(
             status=201,
@@ -142,6 +157,14 @@ class CallRoutes:
                 "the form has no part 'sdp'", code=ErrorCode.MISSING_PARAMETER, param="sdp"
             )
         return parts["sdp"], _session(parts.get("session", ""))
+
+
+def _back(request: web.Request, caller: Caller) -> Return | None:
+    """Return the session that a caller wants to go on with, if that is what he wants."""
+    session_id, token = request.query.get("session_id"), request.query.get("resume_token")
+    if session_id is None or token is None:
+        return None
+    return Return(session_id=session_id, resume_token=token, owner=caller.owner)
 
 
 def _session(given: str) -> BoundSession:

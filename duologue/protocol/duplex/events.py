@@ -170,7 +170,8 @@ class SessionExpired(msgspec.Struct, frozen=True, kw_only=True, tag="session.exp
     """A code of the table of errors."""
 
     rollover: Literal["new_session"] | None = None
-    """How the conversation may go on: in a new session, into which its items are put again."""
+    """How the conversation may go on: in a new session. ``session.resume`` with the id and the
+    token of this one opens it, for a while, with the same configuration and items."""
 
 
 class SessionExpiring(msgspec.Struct, frozen=True, kw_only=True, tag="session.expiring"):
@@ -186,7 +187,7 @@ class SessionExpiring(msgspec.Struct, frozen=True, kw_only=True, tag="session.ex
     """Until the limit."""
 
     rollover: Literal["new_session"] = "new_session"
-    """How the conversation may go on: in a new session, into which its items are put again."""
+    """How the conversation may go on, see ``session.expired``."""
 
 
 class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.resumed"):

@@ -217,7 +217,7 @@ async def test_a_channel_that_takes_nothing_holds_the_session_back_within_a_boun
 
 async def test_speech_is_not_taken_far_ahead_of_its_being_played() -> None:
     scene, _ = await answering(9_000)
-    playout = scene.call._playout
+    playout = scene.call.playout
     assert playout is not None
     for _ in range(400):
         scene.play(1)

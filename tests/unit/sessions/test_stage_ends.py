@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from duologue.duplex_plugins.contract import StageEnded, StageFailed
+from duologue.protocol.commands import CreateResponse
+from tests.fakes.call import FakeCall
+from tests.fakes.engine import FakeEngine
+from tests.fakes.plugin import STAGE, FakePlugin
+
+
+@pytest.mark.parametrize(("fails", "told"), [(False, StageEnded), (True, StageFailed)])
+def test_the_model_hears_of_its_requests_end_once(
+    fails: bool, told: type[StageEnded] | type[StageFailed]
+) -> None:
+    plugin = FakePlugin()
+    call = FakeCall(plugin, FakeEngine(pipelines=(STAGE,)))
+    call.send(CreateResponse())
+    (stage,) = call.engine.of(STAGE)
+    if fails:
+        call.engine.fail(stage.request.id)
+    else:
+        call.engine.complete(stage.request.id)
+    assert len(plugin.of(told)) == 1
+    assert len(plugin.of(StageEnded)) + len(plugin.of(StageFailed)) == 1
