@@ -11,6 +11,7 @@ from duologue.artifacts.settings import ArtifactSettings
 from duologue.config import Section
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
+from duologue.hosts.settings import HostsSettings
 from duologue.sessions.settings import SessionSettings
 from duologue.telemetry.settings import TelemetrySettings
 
@@ -40,6 +41,7 @@ class Settings(Section):
 
     gateway: GatewaySettings = GatewaySettings()
     sessions: SessionSettings = SessionSettings()
+    hosts: HostsSettings = HostsSettings()
     engine: EngineSettings = EngineSettings()
     artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings)
     telemetry: TelemetrySettings = TelemetrySettings()

@@ -72,6 +72,9 @@ def strict_loop(request: pytest.FixtureRequest) -> Iterator[None]:
         for function in blockbuster.functions.values():
             # A server reads its files when it starts, before it serves anybody.
             function.can_block_in("duologue/app.py", "running_app")
+            function.can_block_in("duologue/composition/engine_side.py", "make_engine_side")
+            function.can_block_in("duologue/composition/gateway_side.py", "make_gateway_side")
+            function.can_block_in("duologue/composition/edge.py", "running_edge")
             # aiortc waits for a thread that has just been told to end.
             function.can_block_in("aiortc/rtcrtpreceiver.py", "__stop_decoder")
         yield

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -15,14 +14,13 @@ from typing import Any
 
 from duologue.app import Tls, running_app
 from duologue.commands.event_loop import run_async
+from duologue.commands.part import calm_collector, run_part
+from duologue.commands.supervisor import Supervisor, part_command
 from duologue.config import add_options, load_from_args
 from duologue.core.errors import ConfigError
 from duologue.gateway.tls import Certificate
 from duologue.settings import Settings
 from duologue.telemetry import configure_logging
-
-GC_THRESHOLDS = (10_000, 20, 100)
-"""Calls make few circles, so the collector looks for them a tenth as often as by default."""
 
 
 def register(subparsers: Any) -> None:
@@ -37,6 +35,12 @@ def register(subparsers: Any) -> None:
         parser.add_argument(
             f"--tls.{name}", metavar="FILE", help=f"the {what}; short for --gateway.tls.{name}"
         )
+    parser.add_argument(
+        "--edges",
+        metavar="N",
+        help="N gateway processes on one port, and one with the models; short for --hosts.edges",
+    )
+    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     add_options(parser, Settings)
 
 
@@ -49,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.tls == "dev":
         setattr(args, "gateway.tls.dev", "true")
+    if args.edges is not None:
+        setattr(args, "hosts.edges", args.edges)
     for name in ("certificate", "key"):
         given = getattr(args, f"tls.{name}")
         if given is not None:
@@ -60,12 +66,16 @@ def run(args: argparse.Namespace) -> int:
         log_format=telemetry.log_format,
         keep_private=telemetry.log_private,
     )
+    if args.part:
+        return run_async(run_part(settings))
+    if settings.hosts.edges:
+        return run_async(_supervise(settings))
     return run_async(_serve(settings))
 
 
-async def _serve(settings: Settings) -> int:
-    stop = asyncio.Event()
-    stop_now = asyncio.Event()
+def _stop_events() -> tuple[asyncio.Event, asyncio.Event]:
+    """Return what SIGINT and SIGTERM set: the first of them one, the second the other."""
+    stop, stop_now = asyncio.Event(), asyncio.Event()
 
     def on_signal() -> None:
         (stop_now if stop.is_set() else stop).set()
@@ -73,16 +83,25 @@ async def _serve(settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
+    return stop, stop_now
+
+
+async def _supervise(settings: Settings) -> int:
+    stop, stop_now = _stop_events()
+    _say(f"starting one session host and {settings.hosts.edges} gateways")
+    command = part_command(sys.argv[1:])
+    return await Supervisor(settings, command, _say).run(stop, stop_now)
+
+
+async def _serve(settings: Settings) -> int:
+    stop, stop_now = _stop_events()
+    loop = asyncio.get_running_loop()
     names = ", ".join(model.name for model in settings.models)
     _say(
         f"starting {names}: each model says when it is loaded, then comes one line with the address"
     )
     async with running_app(settings, stop_now=stop_now) as app:
-        # What is there now stays: the collector need not walk it again while calls go on, which
-        # with many sessions would hold the loop for longer than a frame.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*GC_THRESHOLDS)
+        calm_collector()
         if app.tls is not None:
             loop.add_signal_handler(signal.SIGHUP, _reload, app.tls)
             if app.tls.certificate.is_development:

@@ -33,8 +33,10 @@ def encode(value: Report | WorkerSpec) -> bytes:
     return frame(_encoder.encode(value), MAX_FRAME_BYTES)
 
 
-def encode_messages(messages: Sequence[ToWorker], limit_bytes: int = MAX_FRAME_BYTES) -> bytes:
-    """Return the frame of messages for a worker, or several where they do not fit into one.
+def encode_messages(
+    messages: Sequence[msgspec.Struct], limit_bytes: int = MAX_FRAME_BYTES
+) -> bytes:
+    """Return the frame of messages, or several frames where they do not fit into one.
 
     Raises:
         EngineError: One message alone is longer than ``limit_bytes``.

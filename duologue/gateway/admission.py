@@ -61,6 +61,7 @@ class Admission:
                 code=ErrorCode.NOT_READY,
                 retry_after_s=RETRY_AFTER_S,
             )
+        self._host.check_loaded()
 
     def check_call(self) -> None:
         """Refuse a call that could not begin.

@@ -20,8 +20,8 @@ from duologue.gateway.client_secrets import (
     is_client_secret,
 )
 from duologue.gateway.keyring import Keyring, as_bytes
-from duologue.gateway.rate_limit import RateLimit
 from duologue.gateway.settings import GatewaySettings
+from duologue.hosts.rate_limit import RateLimit
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.telemetry import Metrics

@@ -12,13 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from duologue.core.clock import Clock
-from duologue.core.errors import EngineError, ProtocolError, StageTimeout
+from duologue.core.errors import CapacityError, EngineError, ProtocolError, StageTimeout
 from duologue.core.fence import Fence, Lane
 from duologue.core.ids import IdMaker
 from duologue.engines.credit import cost
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, EngineEvent, EnginePort, Outcome, Request
 from duologue.protocol.errors import ErrorCode
+
+RETRY_AFTER_S = 1.0
 
 
 class Outputs:
@@ -173,4 +175,7 @@ def _end(ended: Ended) -> Exception:
             code=ErrorCode.CONTEXT_LENGTH_EXCEEDED,
             param="messages",
         )
+    if ended.code in (ErrorCode.SERVER_FULL, ErrorCode.HOST_LOST):
+        # Of an engine in another process, which cannot refuse at once.
+        return CapacityError(ended.message, code=ended.code, retry_after_s=RETRY_AFTER_S)
     return EngineError(ended.message or ended.outcome.value, code=ended.code or None)

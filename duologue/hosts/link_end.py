@@ -195,6 +195,11 @@ class LinkEnd:
         for served in list(self._served.values()):
             served.go_on()
 
+    def leave(self, reason: str) -> None:
+        """Let go of every session that was opened from here; its connection ends."""
+        for session in list(self._opened.values()):
+            session.leave(reason)
+
     def lost(self) -> None:
         """There is no link any more: everything on it ends."""
         self._lost = True

@@ -41,6 +41,9 @@ class LocalHost:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def check_loaded(self) -> None:
+        """Nothing: whoever starts this process knows."""
+
     def check_room(self) -> None:
         """Refuse what ``open`` would refuse."""
         self._sessions.check_room()

@@ -90,6 +90,14 @@ class HostPort(Protocol):
         """How many sessions are open."""
         ...
 
+    def check_loaded(self) -> None:
+        """Refuse what needs a host with its models loaded.
+
+        Raises:
+            CapacityError: It is loading, or cannot be reached.
+        """
+        ...
+
     def check_room(self) -> None:
         """Refuse what ``open`` would refuse, as far as can be told without asking.
 

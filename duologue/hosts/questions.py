@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-import msgspec
-
 from duologue.hosts.link_struct import LinkStruct, Packed
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.look import SessionLook
 from duologue.sessions.owners import Owner
+from duologue.telemetry.gathering import ProcessFigures
 
 
 class AskPreview(LinkStruct, frozen=True):
@@ -70,30 +69,6 @@ class Waits(LinkStruct, frozen=True):
 
 class Done(LinkStruct, frozen=True):
     """It was done."""
-
-
-class Sample(msgspec.Struct, frozen=True, array_like=True):
-    """One line of a figure: its name with suffix, the values of its labels, its value."""
-
-    name: str
-    labels: dict[str, str]
-    value: float
-
-
-class FigureFamily(msgspec.Struct, frozen=True, array_like=True):
-    """One figure with all its lines."""
-
-    name: str
-    help: str
-    kind: str
-    samples: list[Sample]
-
-
-class ProcessFigures(msgspec.Struct, frozen=True, array_like=True):
-    """All figures of one process."""
-
-    process: str
-    families: list[FigureFamily]
 
 
 class Figures(LinkStruct, frozen=True):

@@ -192,6 +192,13 @@ class RemoteSession:
                 self._let_go = message
                 self._end(message.reason)
 
+    def leave(self, reason: str) -> None:
+        """Let go of the session; the connection ends, and may be made anew elsewhere."""
+        if not self._over:
+            self._outbox.put(Detach(self._number))
+            self._end(reason)
+            self.wake()
+
     def lost(self) -> None:
         """There is no link any more."""
         if not self._over:

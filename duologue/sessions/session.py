@@ -37,6 +37,7 @@ from duologue.sessions.observer import SessionObserver
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import Attachment, Batch, Delivery
 from duologue.sessions.resumption import UNNUMBERED, Resumption
+from duologue.sessions.silence import tell_of_silence
 from duologue.sessions.via import SOCKET
 
 CLIENT_GONE = "client_gone"
@@ -154,6 +155,7 @@ class Session:
     def attach(self, attachment: Attachment) -> None:
         """Make a connection the session's own; an earlier one is told to end."""
         earlier, self._attachment = self._attachment, attachment
+        tell_of_silence(self.machine.speaking, self._journal, attachment)
         if earlier is not None:
             earlier.on_end(ErrorCode.STALE_LEASE)
         self._woken = False
@@ -206,6 +208,7 @@ class Session:
         if was_detached:
             self._observer.detached(-1)
         earlier, self._attachment = self._attachment, attachment
+        tell_of_silence(self.machine.speaking, self._journal, attachment)
         self._woken = False
         if earlier is not None:
             words = [] if last_words is None else [Delivery(UNNUMBERED, last_words)]

@@ -6,7 +6,7 @@ response begins or is stopped, or what the person is doing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from duologue.codecs.encoder import output_encoder
 from duologue.core.audio import SAMPLE_BYTES
@@ -71,6 +71,7 @@ class Speaking:
         "buffer",
         "echo",
         "get",
+        "on_silence",
         "overflowed",
         "pacing",
         "playback",
@@ -85,6 +86,9 @@ class Speaking:
         self.playback = PlaybackLedger(rate_hz)
         self.echo: EchoJudge | None = None
         """Is told what is played."""
+
+        self.on_silence: Callable[[Collection[str]], None] | None = None
+        """Is told that nothing said so far is to be heard, but for these responses."""
 
         self.rate_hz = rate_hz
         self.overflowed = False
@@ -385,6 +389,8 @@ class Speaking:
     def silence(self, now: float) -> list[tuple[str, int]]:
         """Stop the playback of responses that have ended; returns items and heard samples."""
         self.pacing.begin_anew()
+        if self.on_silence is not None:
+            self.on_silence({response.id for response in self.all() if response.out_of_band})
         return [
             (item_id, self.playback.interrupt(item_id, now))
             for item_id in self.playback.playing(now)

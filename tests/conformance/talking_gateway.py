@@ -5,6 +5,7 @@ The models are those of the fault tests, on their best behaviour and in this pro
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,10 +21,13 @@ from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from duologue.settings import ModelSettings, Settings
 from tests.conformance.sure_listener import install_listener
+from tests.fakes.edged_gateway import edged_gateway
 from tests.faults.faulty_gateway import RUNNERS, install_models
 
 STAGES = {"vad": "energy_vad", "end_of_turn": "LISTENER", **RUNNERS}
 """Runners of the stages that make a call."""
+
+EDGES = int(os.environ.get("TEST_EDGES", "0"))
 
 API_KEY = "sesame"
 MODEL = "duologue"
@@ -51,11 +55,29 @@ class TalkingGateway:
 
 @asynccontextmanager
 async def talking_gateway(settings: Settings) -> AsyncIterator[TalkingGateway]:
-    """Run the server, and check at its end that nothing was left in it."""
-    async with running_app(settings) as app:
+    """Run the server, and check at its end that nothing was left in it.
+
+    With TEST_EDGES=N in the environment clients come to a gateway that has its sessions elsewhere,
+    and another one than the client before.
+    """
+    async with _edged(settings) if EDGES else running_app(settings) as app:
         yield TalkingGateway(app)
         await app.sessions.wait_empty(5)
         assert len(app.sessions) == 0
+
+
+@asynccontextmanager
+async def _edged(settings: Settings) -> AsyncIterator[App]:
+    async with edged_gateway(settings, EDGES) as server:
+        side, edge = server.host.side, server.edges[-1]
+        yield App(
+            edge.url,
+            edge.gateway.tls,
+            side.engine,
+            side.sessions,
+            side.metrics,
+            edge.gateway.paths,
+        )
 
 
 def talking_settings(

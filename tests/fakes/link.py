@@ -21,6 +21,12 @@ from duologue.protocol.response_events import AudioDelta
 from duologue.sessions.port import Attachment, Batch, Delivery, HoldsSound
 
 
+async def until(is_so: Callable[[], object]) -> None:
+    """Let the loop run until something is so."""
+    while not is_so():  # noqa: ASYNC110 - there is no event for everything that a test looks at
+        await asyncio.sleep(0)
+
+
 def sound(item_id: str, pcm: bytes = b"\x01\x02", response_id: str = "resp_1") -> AudioDelta:
     return AudioDelta(
         response_id=response_id, item_id=item_id, output_index=0, content_index=0, delta=pcm

@@ -6,7 +6,7 @@ This module must not change anything.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 from aiohttp import web
@@ -20,7 +20,7 @@ from duologue.hosts.port import HostPort
 from duologue.protocol.errors import error_body
 from duologue.protocol.events import ErrorBody
 from duologue.telemetry import Metrics
-from duologue.telemetry.exposition import Exposition
+from duologue.telemetry.exposition import Exposition, Page
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -43,11 +43,16 @@ class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
     error: ErrorBody | None = None
 
 
+FiguresPage = Callable[[str], Awaitable[Page]]
+"""Writes the figures of several processes, for an ``Accept`` header."""
+
+
 class StatusRoutes:
     """The routes that look.
 
     Args:
         refresh: Called before figures are handed out, for those that nobody writes meanwhile.
+        page: Where there are several processes; else those of ``metrics`` are shown.
     """
 
     def __init__(
@@ -56,10 +61,12 @@ class StatusRoutes:
         admission: Admission,
         metrics: Metrics,
         refresh: Sequence[Callable[[], None]] = (),
+        page: FiguresPage | None = None,
     ) -> None:
+        self._refresh = refresh
+        self._page = page
         self._host = host
         self._admission = admission
-        self._refresh = refresh
         self._exposition = Exposition(metrics, version=__version__)
 
     def routes(self) -> Sequence[Route]:
@@ -112,10 +119,14 @@ class StatusRoutes:
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Figures in Prometheus' text format."""
+        # It takes milliseconds and reads files. The figures may move meanwhile, as between scrapes.
         for look in self._refresh:
             look()
-        # It takes milliseconds and reads files. The figures may move meanwhile, as between scrapes.
-        page = await asyncio.to_thread(self._exposition.page, request.headers.get("Accept", ""))
+        accept = request.headers.get("Accept", "")
+        if self._page is not None:
+            page = await self._page(accept)
+        else:
+            page = await asyncio.to_thread(self._exposition.page, accept)
         return web.Response(body=page.body, headers={"Content-Type": page.content_type})
 
     def _readiness(self, status: str, error: ErrorBody | None) -> Readiness:

@@ -173,6 +173,16 @@ class Calls:
             return self._find(call_id, caller.owner).observe()
         return await self._host.open(LookingOn(call_id=call_id, owner=caller.owner))
 
+    # For other gateways of the same host
+
+    def look_on(self, call_id: str, owner: Owner) -> Joined:
+        """Let somebody look on who came to another gateway; raises ``UnknownSession``."""
+        return self._find(call_id, owner).observe()
+
+    def end_call(self, call_id: str, owner: Owner) -> None:
+        """End a call for somebody who came to another gateway; raises ``UnknownSession``."""
+        self._find(call_id, owner).end("closed")
+
     async def _hold(self, call: Call) -> None:
         try:
             await call.run()

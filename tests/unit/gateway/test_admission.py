@@ -12,6 +12,9 @@ class FakeManager:
         self.is_full = False
         self.accepting = True
 
+    def check_loaded(self) -> None:
+        pass
+
     def check_room(self) -> None:
         if self.is_full:
             raise CapacityError("2 sessions are open, the limit is 2", retry_after_s=5.0)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.gateway.rate_limit import RateLimit
+from duologue.hosts.rate_limit import RateLimit
 
 
 def test_a_minutes_worth_may_come_at_once_and_then_as_the_minute_passes() -> None:

@@ -1,0 +1,273 @@
+"""Starts the parts of a server in several processes, and again what dies; stops all in order.
+
+This module must not know what the parts do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from duologue.commands.backoff import Backoff
+from duologue.composition.listening import chosen_tls, why_not_listening
+from duologue.composition.orders import (
+    Drained,
+    EdgeOrder,
+    HostOrder,
+    Listening,
+    Order,
+    PartReport,
+    Ready,
+    read_report,
+    write_line,
+)
+from duologue.core.clock import Clock, SystemClock
+from duologue.core.errors import ConfigError
+from duologue.gateway.settings import GatewaySettings
+from duologue.settings import Settings
+from duologue.telemetry import get_logger
+
+STOP_S = 10.0
+"""A part that has been told to go, and is still there after so long beyond its own time-outs, is
+killed."""
+
+CONFIG_EXIT = 2
+"""Exit status of a part whose settings cannot be used: to start it again would not help. The same
+is true of any other failure before the server was ready once."""
+
+
+class Part:
+    """One process.
+
+    Args:
+        order: What it is told first.
+        command: Starts it.
+        on_report: Hears what it reports.
+    """
+
+    def __init__(
+        self, order: Order, command: Sequence[str], on_report: Callable[[Part, PartReport], None]
+    ) -> None:
+        self.order = order
+        self.pid: int | None = None
+        self._command = command
+        self._on_report = on_report
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def run(self) -> int:
+        """Run it once; returns its exit status."""
+        # In a session of its own: Ctrl-C at a terminal is for the supervisor alone.
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._process, self.pid = process, process.pid
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(write_line(self.order))
+            async for line in process.stdout:
+                if (report := read_report(line)) is not None:
+                    self._on_report(self, report)
+            return await process.wait()
+        finally:
+            self._process = self.pid = None
+
+    def tell(self, number: signal.Signals) -> None:
+        """Send a signal, if it runs."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+class Supervisor:
+    """All parts of one server.
+
+    Args:
+        command: Starts a part.
+        say: Tells whoever started the server.
+
+    Concurrency:
+        Belongs to the event loop.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        command: Sequence[str],
+        say: Callable[[str], None],
+        clock: Clock | None = None,
+    ) -> None:
+        self._settings = settings
+        self._command = command
+        self._say = say
+        self._clock = clock or SystemClock()
+        self._listening: dict[Part, str] = {}
+        self._host_ready = False
+        self._ready = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._failed: int | None = None
+        self._over = asyncio.Event()
+        self.host: Part | None = None
+        self.edges: list[Part] = []
+        self._log = get_logger("supervisor")
+
+    async def run(self, stop: asyncio.Event, stop_now: asyncio.Event) -> int:
+        """Run the server until ``stop``; returns the exit status.
+
+        Raises:
+            ConfigError: The settings cannot be used.
+        """
+        gateway = self._settings.gateway
+        chosen_tls(self._settings, self._clock.wall_time())  # made once, before all parts want it
+        with (
+            tempfile.TemporaryDirectory(prefix="duologue-") as folder,
+            _reserved(gateway) as port,
+        ):
+            self._make_parts(Path(folder) / "host.sock", port)
+            assert self.host is not None
+            async with asyncio.TaskGroup() as group:
+                keepers = [
+                    group.create_task(self._keep(part), name=f"part-{part.order.name}")
+                    for part in (self.host, *self.edges)
+                ]
+                announcing = group.create_task(self._announce(), name="announce")
+                ending = group.create_task(self._over.wait(), name="over")
+                stopping = group.create_task(stop.wait(), name="stop")
+                await asyncio.wait((ending, stopping), return_when=asyncio.FIRST_COMPLETED)
+                announcing.cancel()
+                hurry = group.create_task(self._hurry(stop_now), name="hurry")
+                drained = group.create_task(self._drained.wait(), name="drained")
+                await self._stop(keepers, drained, gateway.drain_timeout_s)
+                for task in (ending, stopping, hurry, drained):
+                    task.cancel()
+        return 0 if self._failed is None else self._failed
+
+    def _make_parts(self, path: Path, port: int) -> None:
+        count = self._settings.hosts.edges
+        key = secrets.token_urlsafe(32)
+        self.host = self._part(HostOrder(name="host", socket=str(path), edges=count))
+        self.edges = [
+            self._part(
+                EdgeOrder(
+                    name=f"edge-{index}",
+                    index=index,
+                    socket=str(path),
+                    port=port,
+                    signing_key=key,
+                )
+            )
+            for index in range(count)
+        ]
+
+    def _part(self, order: Order) -> Part:
+        return Part(order, self._command, self._heard)
+
+    async def _keep(self, part: Part) -> None:
+        """Run a part, and run it again when it dies, later after each loss in a row."""
+        backoff = Backoff()
+        while not self._stopping.is_set():
+            began = self._clock.now()
+            status = await part.run()
+            self._listening.pop(part, None)
+            if part is self.host:
+                self._host_ready = False
+            if self._stopping.is_set():
+                return
+            if status == CONFIG_EXIT or (status > 0 and not self._ready.is_set()):
+                self._failed = status
+                self._over.set()
+                return
+            wait_s = backoff.after(self._clock.now() - began)
+            self._log.error("part_died", part=part.order.name, status=status, again_in_s=wait_s)
+            await asyncio.sleep(wait_s)
+
+    def _heard(self, part: Part, report: PartReport) -> None:
+        match report:
+            case Listening(url=url):
+                self._listening[part] = url
+            case Ready():
+                self._host_ready = True
+            case Drained():
+                self._drained.set()
+        if self._host_ready and len(self._listening) == len(self.edges):
+            self._ready.set()
+
+    async def _announce(self) -> None:
+        await self._ready.wait()
+        url = next(iter(self._listening.values()))
+        self._say(f"ready: {url}  (Ctrl-C stops)")
+
+    async def _stop(
+        self,
+        keepers: Sequence[asyncio.Task[None]],
+        drained: asyncio.Task[bool],
+        drain_s: float,
+    ) -> None:
+        """First the host, whose calls may finish; then gateways say goodbye; then all is over."""
+        self._stopping.set()
+        assert self.host is not None
+        self._say("stopping: calls may finish; Ctrl-C again ends them now")
+        self.host.tell(signal.SIGTERM)
+        await asyncio.wait(
+            (drained, keepers[0]), timeout=2 * drain_s + STOP_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        drained.cancel()
+        for edge in self.edges:
+            edge.tell(signal.SIGTERM)
+        _, left = await asyncio.wait(keepers, timeout=STOP_S + drain_s)
+        if left:
+            self._log.error("parts_killed", parts=len(left))
+            for part in (self.host, *self.edges):
+                part.tell(signal.SIGKILL)
+
+    async def _hurry(self, stop_now: asyncio.Event) -> None:
+        await stop_now.wait()
+        if self.host is not None:
+            self.host.tell(signal.SIGTERM)
+
+
+@contextmanager
+def _reserved(gateway: GatewaySettings) -> Iterator[int]:
+    """Keep the port that all gateways share, while this lasts.
+
+    A socket that is bound and does not listen takes no connections, and lets gateways that come
+    again find the port free.
+
+    Raises:
+        ConfigError: It cannot be had.
+    """
+    if not hasattr(socket, "SO_REUSEPORT"):
+        raise ConfigError("hosts.edges needs SO_REUSEPORT, which this system does not have")
+    family = socket.AF_INET6 if ":" in gateway.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as kept:
+        try:
+            if gateway.port:
+                _refuse_taken(family, gateway)
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            kept.bind((gateway.host, gateway.port))
+        except OSError as exc:
+            raise ConfigError(why_not_listening(gateway, exc)) from exc
+        yield kept.getsockname()[1]
+
+
+def _refuse_taken(family: socket.AddressFamily, gateway: GatewaySettings) -> None:
+    """Another server of ours would share the port, and each would get half of the calls."""
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((gateway.host, gateway.port))
+
+
+def part_command(arguments: Sequence[str]) -> list[str]:
+    """Return what starts a part with the arguments that the server was started with."""
+    return [sys.executable, "-m", "duologue", *arguments, "--part"]

@@ -1,0 +1,207 @@
+"""What stands behind a gateway, made from the settings: the engine, the plugins and the sessions.
+
+This module must not know gateways, nor whether one is in the same process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from duologue.artifacts.references import references_in, resolve_references
+from duologue.artifacts.store import Store
+from duologue.core.clock import Clock
+from duologue.core.errors import ConfigError
+from duologue.core.ids import IdMaker, id_maker
+from duologue.core.installation import install_command
+from duologue.core.wheel import TimerWheel
+from duologue.duplex_plugins.contract import DuplexPlugin
+from duologue.duplex_plugins.registry import make_plugin
+from duologue.engines.orchestrator.engine import Engine
+from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines, stage_keys
+from duologue.gateway.admission import Workers
+from duologue.gateway.settings import NOT_KEYS
+from duologue.hosts.local import LocalHost
+from duologue.protocol.errors import ErrorCode
+from duologue.sessions.manager import SessionManager, recorded_kinds
+from duologue.sessions.observer import STALE_AT_SESSION, Observation
+from duologue.sessions.via import DIALECTS, TRANSPORTS
+from duologue.settings import Settings
+from duologue.telemetry import Flight, LabelSets, Metrics, keep_flight
+from duologue.telemetry.settings import TelemetrySettings
+from duologue.telemetry.tape import MAX_WAITING_BYTES, Recordings
+
+if TYPE_CHECKING:
+    from duologue.telemetry.tracing import Traces
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSide:
+    """The parts."""
+
+    engine: Engine
+    plugins: Mapping[str, DuplexPlugin]
+    sessions: SessionManager
+    host: LocalHost
+    metrics: Metrics
+    wheel: TimerWheel
+    recordings: Recordings | None
+    traces: Traces | None
+
+    def undone_by(self, undo: AsyncExitStack) -> None:
+        """Let ``undo`` stop the engine, and then close what is written to."""
+        if self.traces is not None:
+            undo.push_async_callback(asyncio.to_thread, self.traces.close)
+        if self.recordings is not None:
+            undo.push_async_callback(asyncio.to_thread, self.recordings.close)
+        undo.push_async_callback(self.engine.stop)
+
+    @property
+    def looks(self) -> tuple[Callable[[], None], ...]:
+        """Publish what nobody writes between scrapes."""
+        return (self.sessions.note_fills, self.engine.note_fills, self._note_recordings)
+
+    def _note_recordings(self) -> None:
+        waiting_bytes = 0 if self.recordings is None else self.recordings.waiting_bytes
+        self.metrics.held_bytes["recordings"].set(waiting_bytes)
+        self.metrics.bound_fill["recordings"].set(waiting_bytes / MAX_WAITING_BYTES)
+
+    def workers(self) -> Workers:
+        """Take a look at the engine."""
+        stages = self.engine.stats().stages
+        return Workers(
+            ready=sum(stage.ready for stage in stages),
+            total=sum(stage.replicas for stage in stages),
+            every_stage=all(stage.ready for stage in stages),
+        )
+
+
+def make_engine_side(
+    settings: Settings, clock: Clock, *, new_id: IdMaker | None = None
+) -> EngineSide:
+    """Make the parts. Nothing of them runs yet.
+
+    Raises:
+        ConfigError: The settings name something that is not there.
+    """
+    loop = asyncio.get_running_loop()
+    pipelines = configured_pipelines(settings)
+    plugins = make_plugins(settings)
+    metrics = Metrics(labels(settings, pipelines))
+    wheel = TimerWheel(loop.call_at)
+    engine = Engine(pipelines, settings.engine, metrics, clock)
+    recordings = _recordings(settings.telemetry)
+    traces = _traces(settings.telemetry, clock)
+    sessions = SessionManager(
+        engine,
+        plugins,
+        settings.sessions,
+        clock=clock,
+        wheel=wheel,
+        new_id=new_id or id_maker(),
+        observation=Observation(
+            metrics=metrics,
+            kinds=recorded_kinds(),
+            clock=clock,
+            recorded_entries=settings.telemetry.flight_entries,
+            keep=_flight_keeper(settings.telemetry, loop),
+            tape=None if recordings is None else recordings.tape,
+            trace=None if traces is None else traces.turn,
+        ),
+    )
+    host = LocalHost(sessions, clock, wheel)
+    return EngineSide(engine, plugins, sessions, host, metrics, wheel, recordings, traces)
+
+
+def make_plugins(settings: Settings) -> Mapping[str, DuplexPlugin]:
+    """Return the plugins that the settings name; raises ``ConfigError``."""
+    return {model.name: make_plugin(model.plugin, model.options) for model in settings.models}
+
+
+def configured_pipelines(settings: Settings) -> dict[str, Pipeline]:
+    """Return the pipelines that the settings name, with the paths of their weights.
+
+    Raises:
+        ConfigError: A pipeline, or something in it, is unknown.
+        ArtifactMissing: Weights are not in the cache; the message says how to get them.
+    """
+    store = Store(settings.artifacts)
+    pipelines = named_pipelines(settings)
+    stages = [stage for pipeline in pipelines.values() for stage in pipeline.stages]
+    store.check({id_ for stage in stages for id_ in references_in(stage.settings)})
+    return {name: _with_weights(pipeline, store) for name, pipeline in pipelines.items()}
+
+
+def _with_weights(pipeline: Pipeline, store: Store) -> Pipeline:
+    stages = tuple(
+        msgspec.structs.replace(stage, settings=resolve_references(stage.settings, store))
+        for stage in pipeline.stages
+    )
+    return msgspec.structs.replace(pipeline, stages=stages)
+
+
+def named_pipelines(settings: Settings) -> dict[str, Pipeline]:
+    """Return the pipelines that the settings name, wherever their weights are.
+
+    Raises:
+        ConfigError: A pipeline, or something in it, is unknown.
+    """
+    shipped = [BUILT_IN_FOLDER / f"{name}.yaml" for name in settings.engine.pipelines]
+    return load_pipelines([*shipped, *settings.engine.pipeline_files])
+
+
+def labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
+    """Return every value that the label of a figure can take."""
+    return LabelSets(
+        plugins=tuple(model.name for model in settings.models),
+        stages=(*stage_keys(pipelines.values()), STALE_AT_SESSION),
+        close_reasons=(*ErrorCode, "client_gone", "closed"),
+        mailboxes=("session",),
+        transports=TRANSPORTS,
+        dialects=DIALECTS,
+        keys=(*settings.gateway.key_names(), *NOT_KEYS),
+    )
+
+
+def _flight_keeper(
+    telemetry: TelemetrySettings, loop: asyncio.AbstractEventLoop
+) -> Callable[[Flight], None]:
+    folder = telemetry.flight_folder
+    if folder is None:
+        return lambda _flight: None
+    write = partial(keep_flight, folder=folder, max_files=telemetry.flight_files)
+
+    def keep(flight: Flight) -> None:
+        loop.run_in_executor(None, write, flight)
+
+    return keep
+
+
+def _recordings(telemetry: TelemetrySettings) -> Recordings | None:
+    if telemetry.record == "off":
+        return None
+    return Recordings(
+        telemetry.record_folder,
+        max_files=telemetry.record_files,
+        max_bytes=telemetry.record_bytes,
+        content=telemetry.record == "content",
+    )
+
+
+def _traces(telemetry: TelemetrySettings, clock: Clock) -> Traces | None:
+    if not telemetry.traces:
+        return None
+    try:
+        from duologue.telemetry.tracing import Traces
+    except ModuleNotFoundError as exc:
+        raise ConfigError(
+            f"telemetry.traces needs the package '{exc.name}', which is not installed. "
+            f"Install it with: {install_command('duologue[otel]')}"
+        ) from exc
+    return Traces(clock)

@@ -1,0 +1,51 @@
+"""A gateway's link to its host: made, and made again when it was lost."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from duologue.core.clock import SystemClock
+from duologue.core.wheel import TimerWheel
+from duologue.hosts.connecting import Address, HostConnection, Identity
+from duologue.hosts.remote_host import RemoteHost
+from duologue.hosts.settings import LinkSettings
+from tests.fakes.link import until
+from tests.unit.hosts.small_host import figures, small_host
+
+
+async def test_a_host_that_comes_later_or_again_is_found() -> None:
+    clock, wheel = SystemClock(), TimerWheel(asyncio.get_running_loop().call_at)
+    remote = RemoteHost(["llm"], LinkSettings(), clock, figures)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "host.sock"
+        connection = HostConnection(remote, Address(path), Identity("edge-0", "1"), clock, wheel)
+        await connection.start()
+        for _ in range(2):
+            assert not remote.is_linked
+            async with small_host(path):
+                await remote.wait_status(lambda status: status.loaded)
+                assert remote.name == "host"
+            await until(lambda: not remote.is_linked)
+        await connection.stop()
+        await connection.stop()
+
+
+async def test_a_host_of_another_release_is_no_host() -> None:
+    clock, wheel = SystemClock(), TimerWheel(asyncio.get_running_loop().call_at)
+    remote = RemoteHost(["llm"], LinkSettings(), clock, figures)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "host.sock"
+        async with small_host(path) as host:
+            wrong = HostConnection(remote, Address(path), Identity("e", "2"), clock, wheel)
+            await wrong.start()
+            await until(lambda: host.server._links)
+            await until(lambda: not host.server._links)
+            assert not remote.is_linked
+            await wrong.stop()
+
+
+def test_an_address_is_shown_as_people_write_it() -> None:
+    assert str(Address(Path("/run/host.sock"))) == "/run/host.sock"
+    assert str(Address(host="10.0.0.1", port=9)) == "10.0.0.1:9"
