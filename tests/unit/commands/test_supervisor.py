@@ -12,13 +12,14 @@ import aiohttp
 import pytest
 
 from duologue.commands.supervisor import part_command
-from tests.fakes.link import until
-from tests.fakes.served import Served, served
+from tests.faults.edge_killed import children
+from tests.faults.server_process import ServerProcess, server_process
 
 CONFIG: dict[str, Any] = {
     "models": [{"name": "echo", "plugin": "echo"}],
     "engine": {"pipelines": ["scripted"]},
     "gateway": {"port": 0, "drain_timeout_s": 0},
+    "hosts": {"edges": 2},
 }
 
 
@@ -26,8 +27,8 @@ CONFIG: dict[str, Any] = {
 async def test_a_gateway_that_dies_is_started_again_and_the_end_is_in_order(
     tmp_path: Path,
 ) -> None:
-    async with served(tmp_path, CONFIG) as server, aiohttp.ClientSession() as http:
-        before = server.parts
+    async with server_process(tmp_path, CONFIG) as server, aiohttp.ClientSession() as http:
+        before = children(server.pid)
         assert len(before) == 3
         call = await http.ws_connect(f"{server.url}/v1/realtime")
         await call.receive_json()
@@ -35,18 +36,17 @@ async def test_a_gateway_that_dies_is_started_again_and_the_end_is_in_order(
         await whole_again(server, before)
         async with http.get(f"{server.url}/ready") as answer:
             assert answer.status == 200
-        assert await server.end() == 0
+        server.kill(signal.SIGTERM)
         closed = await call.receive()
         assert closed.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED)
-    said = "\n".join(server.said)
-    assert said.index("stopping") > said.index("ready:")
-    assert "part_died" in said
+        assert await server.ended() == 0
+        await server.nobody_is_left()
 
 
-async def whole_again(server: Served, before: list[int]) -> None:
+async def whole_again(server: ServerProcess, before: list[int]) -> None:
     async with asyncio.timeout(30), aiohttp.ClientSession() as http:
         ready = False
-        while not ready or len(server.parts) < 3 or server.parts == before:
+        while not ready or len(children(server.pid)) < 3 or children(server.pid) == before:
             try:
                 async with http.get(f"{server.url}/ready") as answer:
                     ready = answer.status == 200
@@ -57,26 +57,17 @@ async def whole_again(server: Served, before: list[int]) -> None:
 @pytest.mark.timeout(60)  # a process of its own
 async def test_settings_that_no_part_can_use_end_the_server(tmp_path: Path) -> None:
     wrong = {**CONFIG, "engine": {"pipelines": []}, "models": [{"name": "a", "plugin": "none"}]}
-    async with served(tmp_path, wrong, edges=1) as server:
-        assert await server.end() == 2
-    assert any("none" in line for line in server.said)
+    async with server_process(tmp_path, wrong, wait=False) as server:
+        assert await server.ended() == 2
 
 
 @pytest.mark.timeout(60)  # a process of its own
 async def test_parts_end_with_the_process_that_started_them(tmp_path: Path) -> None:
-    async with served(tmp_path, CONFIG, edges=1) as server:
-        parts = server.parts
-        server.process.kill()
-        await server.process.wait()
-        async with asyncio.timeout(30):
-            await until(lambda: not any(map(is_alive, parts)))
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    async with server_process(tmp_path, CONFIG) as server:
+        assert len(server.processes()) == 4
+        server.kill()
+        await server.ended()
+        await server.nobody_is_left()
 
 
 def test_a_part_is_started_with_the_arguments_of_the_server() -> None:
