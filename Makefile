@@ -109,7 +109,9 @@ fuzz: $(STAMPS)/dev ## Send 100,000 mutated messages in each dialect, and 10,000
 .PHONY: faults
 faults: $(STAMPS)/dev ## Break lines, models, servers, disks and clocks on purpose, and check what must hold
 	$(BIN)/python -m pytest -m '$(LEFT_OUT)' tests/faults tests/cases/test_lost_connections.py \
-		tests/cases/test_random_resumes.py tests/cases/test_isolation.py $(ARGS)
+		tests/cases/test_random_resumes.py tests/cases/test_isolation.py \
+		tests/cases/test_own_client_comes_back.py tests/cases/test_webrtc_comes_back.py $(ARGS)
+	$(BIN)/python -m tests.faults.random_lives --lives 1000
 
 SECONDS ?= 180
 
