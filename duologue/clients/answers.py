@@ -84,6 +84,13 @@ class Answers:
         """Forget a response, and return what was known of it."""
         return self._responses.pop(response_id, None)
 
+    def end_others(self, response_id: str | None) -> list[str]:
+        """Forget all responses but one; returns their items."""
+        others = [each for each in self._responses.values() if each.id != response_id]
+        for each in others:
+            del self._responses[each.id]
+        return [item_id for each in others for item_id in each.items]
+
     def open_items(self) -> list[str]:
         """Return the items of the responses that have not ended."""
         return [item_id for response in self._responses.values() for item_id in response.items]

@@ -17,9 +17,10 @@ from duologue.clients.reconnect.events import LineEvent
 from duologue.clients.timing import CallTiming, InputClock
 from duologue.clients.track import FromTrack, TrackAudio, TrackDone
 from duologue.clients.transcript import LineState, Side, Transcript
-from duologue.core.audio import samples_to_ms
+from duologue.core.audio import ms_to_samples, samples_to_ms
 from duologue.core.errors import CodecError, LimitExceeded
 from duologue.protocol.commands import CancelResponse, ClearOutputAudio, RetrieveItem, TruncateItem
+from duologue.protocol.duplex.events import ResyncRequired, SessionResumed
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.events import (
     AudioCommitted,
@@ -38,7 +39,14 @@ from duologue.protocol.events import (
     TranscriptionDelta,
     TranscriptionFailed,
 )
-from duologue.protocol.items import InputText, Item, MessageItem, OutputAudio, OutputText
+from duologue.protocol.items import (
+    InputAudio,
+    InputText,
+    Item,
+    MessageItem,
+    OutputAudio,
+    OutputText,
+)
 from duologue.protocol.json_codec import UnknownEvent
 from duologue.protocol.response_events import (
     AudioDelta,
@@ -121,6 +129,10 @@ class CallMachine:
                 self._end_response(response, now)
             case SessionCreated(session=session) | SessionUpdated(session=session):
                 self.session = session
+            case SessionResumed(session=session):
+                self.session = session
+            case ResyncRequired():
+                self._resync(event)
             case _:
                 self._note(event, now)
         return ()
@@ -368,6 +380,37 @@ class CallMachine:
             self.transcript.set_text(item.id, " ".join(typed))
             self.transcript.end(item.id, LineState.DONE)
 
+    # After a gap that was too long
+
+    def _resync(self, event: ResyncRequired) -> None:
+        """Take the conversation as it stands; of a gap in the sound alone, all else follows."""
+        snapshot = event.snapshot
+        self.session = snapshot.session
+        if event.reason == "sound_gap":
+            return
+        for position in snapshot.playback:
+            sent = ms_to_samples(position.sent_ms, self.playback.rate_hz)
+            missing = sent - self.playback.received_samples(position.item_id)
+            self.playback.skip(position.item_id, missing)
+        for item_id in self._answers.end_others(snapshot.active_response_id):
+            self._all_arrived(item_id)
+            self._finish_if_heard(item_id)
+        for item in snapshot.items:
+            if isinstance(item, MessageItem):
+                self._show(item)
+
+    def _show(self, item: MessageItem) -> None:
+        """Write down what was said while nobody listened."""
+        words = "".join(_said(item.content))
+        known = self.transcript.get(item.id)
+        if item.role == "system" or not words or (known is not None and known.text == words):
+            return
+        side = Side.CALLER if item.role == "user" else Side.ASSISTANT
+        self.transcript.open(item.id, side)
+        self.transcript.set_text(item.id, words)
+        if item.status != "in_progress":
+            self.transcript.end(item.id, LineState.DONE)
+
     def _item_retrieved(self, item: MessageItem) -> None:
         answer = self._answers.known(item.id)
         if answer is not None and item.status != "in_progress":
@@ -385,7 +428,9 @@ def _said(content: Iterable[object]) -> Iterable[str]:
         match part:
             case OutputAudio(transcript=text) if text:
                 yield text
-            case OutputText(text=text):
+            case OutputText(text=text) | InputText(text=text):
+                yield text
+            case InputAudio(transcript=text) if text:
                 yield text
             case _:
                 pass

@@ -116,6 +116,13 @@ class Playback:
         item.waiting.append(pcm)
         self._waiting += samples
 
+    def skip(self, item_id: str, samples: int) -> None:
+        """Note speech of an item that will never arrive, after what has; positions count it."""
+        item = self._items.get(item_id)
+        if item is not None and samples > 0 and not item.waiting:
+            item.received += samples
+            item.taken += samples
+
     def finish(self, item_id: str) -> None:
         """Note that no more speech comes of an item."""
         item = self._items.get(item_id)
