@@ -103,6 +103,18 @@ def turn_server(folder: Path) -> Iterator[None]:
         process.wait()
 
 
+def add_interfaces(count: int) -> None:
+    """Give the server more interfaces, which lead nowhere."""
+    for number in range(count):
+        name = f"dl-more{number}"
+        pair = ("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}-end")
+        run(*inside(SERVER, *pair))
+        address = f"10.77.{number}.2/24"
+        run(*inside(SERVER, "ip", "address", "add", address, "dev", name))
+        for end in (name, f"{name}-end"):
+            run(*inside(SERVER, "ip", "link", "set", end, "up"))
+
+
 def map_one_to_one() -> None:
     """Let the bridge hand on what comes to its own address, as a cloud's public address does."""
     rule = ("-t", "nat", "-A", "PREROUTING", "-i", "dl2a", "-p", "udp")
