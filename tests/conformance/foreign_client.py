@@ -44,13 +44,19 @@ class Caller:
 
 
 async def hold_call(
-    caller: Caller, url: str, folder: Path, question: bytes | None = None
+    caller: Caller,
+    url: str,
+    folder: Path,
+    question: bytes | None = None,
+    *,
+    certificate: Path | None = None,
 ) -> dict[str, Any]:
     """Let a client call the gateway at ``url``; what it reports.
 
     Args:
         folder: For the recordings of what it says.
         question: Ask only this, s16le at 24 kHz, and report the answer.
+        certificate: What a client in Node is to trust.
 
     Raises:
         ClientFailed: It ended without a report.
@@ -67,6 +73,8 @@ async def hold_call(
         "DUOLOGUE_API_KEY": API_KEY,
         "DUOLOGUE_SPEECH": str(speech),
     }
+    if certificate is not None:
+        environment["NODE_EXTRA_CA_CERTS"] = str(certificate)
     # Ours, which some IDEs and test runs set, would hand the client our packages.
     environment.pop("PYTHONPATH", None)
     process = await asyncio.create_subprocess_exec(

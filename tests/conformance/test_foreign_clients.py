@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from duologue.artifacts.settings import ArtifactSettings
+from duologue.gateway.settings import TlsSettings
 from duologue.settings import Settings
 from tests.conformance.foreign_client import Caller, hold_call
 from tests.conformance.talking_gateway import talking_gateway
@@ -62,6 +64,29 @@ async def test_openai_agents_in_javascript(settings: Settings, tmp_path: Path) -
     assert report["interruptions"] == 1
     assert report[f"assistant: {ANSWER}"]
     assert report[f"assistant: {WEATHER}"]
+
+
+async def test_openai_in_javascript(settings: Settings, tmp_path: Path) -> None:
+    """It knows no other way than wss."""
+    door = settings.gateway.model_copy(update={"tls": TlsSettings(dev=True)})
+    artifacts = ArtifactSettings(cache_dir=tmp_path / "cache")
+    secure = settings.model_copy(update={"gateway": door, "artifacts": artifacts})
+    async with talking_gateway(secure) as gateway:
+        assert gateway.app.tls is not None
+        report = await hold_call(
+            Caller("openai_speaker.mjs"),
+            gateway.app.url,
+            tmp_path,
+            certificate=gateway.app.tls.certificate.path,
+        )
+    assert report["complaints"] == []
+    assert "error" not in report
+    assert report["user: hello again"]
+    assert report[f"assistant: {ANSWER}"]
+    assert (report["cancelled"], report["cut_ms"]) == (1, 120)
+    assert report["tool"] == "x"
+    assert report[f"assistant: {WEATHER}"]
+    assert report["code"] == 1000
 
 
 async def test_livekit_services(settings: Settings, tmp_path: Path) -> None:
