@@ -22,6 +22,10 @@ from duologue.engines.schedulers.frame_groups import GroupPlan
 SPARE_S = 0.002
 """How long before the next tick a prefill must be done, as far as its cost is known."""
 
+STARVED_TICKS = 12
+"""Where a device is so slow that no prefill ever fits, one is made after so many ticks all the
+same: a frame that is late now and then is better than a call that never begins."""
+
 
 @dataclass(eq=False, slots=True)
 class Mailbox:
@@ -138,6 +142,8 @@ class TickLoop:
         self._heard = HeardAudio(engine.limits.slots, capacity, limits.frame_samples)
         self._members: dict[str, _Member] = {}
         self._by_slot: dict[int, _Member] = {}
+        self._starved = 0
+        """Ticks since there was time for a prefill that waits."""
 
     def take(self, message: Message, now: float) -> None:
         """Take note of something. News of a stream that has ended is no error."""
@@ -170,19 +176,22 @@ class TickLoop:
         Returns:
             When to call again: ``now`` for at once; None: when there is a message.
         """
+        if self._starved >= STARVED_TICKS:
+            self._read(self._engine.limits.chunks[0], clock)
+            return now
         batch = self._scheduler.next_batch(now)
         if isinstance(batch, FrameBatch):
             self._step(batch)
             self._scheduler.finished(batch, clock())
             self._tell()
+            self._starved = self._starved + 1 if self._engine.waiting else 0
             return now
         if not self._engine.waiting:
             return batch
         chunk = self._affordable(None if batch is None else batch - now)
         if chunk is None:
             return batch
-        for slot in self._engine.prefill(chunk):
-            self._go_live(self._by_slot[slot], clock())
+        self._read(chunk, clock)
         return now
 
     @property
@@ -193,6 +202,11 @@ class TickLoop:
     def counters(self) -> FrameCounters:
         """Add up what happened to all frames."""
         return self._scheduler.totals()
+
+    def _read(self, chunk: int, clock: Callable[[], float]) -> None:
+        self._starved = 0
+        for slot in self._engine.prefill(chunk):
+            self._go_live(self._by_slot[slot], clock())
 
     def _affordable(self, time_s: float | None) -> int | None:
         """Return the largest prefill that is done in time."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from duologue.engines.runners.streaming_lm.tick_loop import (
+    STARVED_TICKS,
     Freeze,
     Hear,
     Join,
@@ -27,11 +28,11 @@ FEED = FeedLimits(frame_samples=SAMPLES, rate_hz=600, debt_samples=2 * SAMPLES, 
 class Call:
     """A loop of two places, and a clock on which nothing takes time."""
 
-    def __init__(self, groups: int = 1) -> None:
+    def __init__(self, groups: int = 1, prefill_s: float = 0.01) -> None:
         self.now = 0.0
         self.told = 0
         self.engine = engine(slots=3, buckets=(3,))
-        costs = {4: 0.01, 16: 0.03}
+        costs = {4: prefill_s, 16: 3 * prefill_s}
         plan = GroupPlan(groups, 2 // groups, 0.09)
         self.loop = TickLoop(self.engine, plan, FEED, costs, 0.0, self.tell)
 
@@ -87,6 +88,18 @@ def test_a_prompt_is_read_between_ticks_in_chunks_that_fit() -> None:
     call.run(5 * PERIOD_S + 0.01)
     assert len(first.spoken) == 5
     assert len(second.spoken) == 4
+
+
+def test_where_no_prefill_ever_fits_one_is_made_all_the_same() -> None:
+    call = Call(prefill_s=1.0)
+    first = call.join("a")
+    call.run(PERIOD_S + 0.01)
+    second = call.join("b", 2, tokens=9)
+    call.run((STARVED_TICKS - 1) * PERIOD_S)
+    assert (len(second.spoken), call.engine.waiting) == (0, 13)
+    call.run(8 * STARVED_TICKS * PERIOD_S)
+    assert second.spoken
+    assert first.spoken
 
 
 def test_who_does_not_fit_is_told_so_and_the_others_go_on() -> None:
