@@ -29,6 +29,7 @@ NEED_TORCH = [
     "golden/mimi",
     "golden/moshi_lm",
     "kernels",
+    "path/test_lockstep_path.py",
     "unit/codecs/mimi",
     "unit/engines/models",
     "unit/engines/runners/streaming_lm",

@@ -97,6 +97,22 @@ class Store:
             f"({artifact.size_bytes / 1e6:,.0f} MB) with: {_pull_command([artifact])}"
         )
 
+    def local(self, name: str) -> Path:
+        """A file or folder below one of the local folders; the first that has it. No hash is known.
+
+        Raises:
+            ArtifactMissing: None has it.
+        """
+        folders = self._settings.folders
+        for folder in folders:
+            if (found := folder.expanduser() / name).exists():
+                return found
+        looked = ", ".join(str(folder) for folder in folders) or "any folder, since none is set"
+        raise ArtifactMissing(
+            f"there is no {name} in {looked}. It cannot be pulled: fetch it from its publisher, as"
+            " docs/operations.md says, and name the folder above it in artifacts.folders"
+        )
+
     def check(self, ids: Iterable[str]) -> None:
         """Look for all that somebody needs.
 

@@ -194,9 +194,13 @@ class ConversationChanged:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanged:
-    """The session's configuration changed; running responses keep theirs."""
+    """The session's configuration changed; running responses keep theirs.
+
+    ``by_client`` is false as long as the client has not said what it wants: these are defaults.
+    """
 
     config: PluginConfig
+    by_client: bool = True
 
 
 @dataclass(frozen=True, slots=True)

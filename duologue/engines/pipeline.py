@@ -38,6 +38,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         runner: A name of the runner registry.
         executor: Where its workers run: a name of ``executors.EXECUTORS``.
         replicas: How many workers.
+        devices: Where they run, in turn: each is given one as its runner's setting ``device``.
         max_jobs: How many requests one worker holds at a time: its slots.
         queue: How many requests may wait for a slot.
         max_input_bytes: How much input of one request may wait for a step; one that is sent more
@@ -57,6 +58,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     runner: str
     executor: str = "process"
     replicas: Count = 1
+    devices: tuple[str, ...] = ()
     max_jobs: Count = 1
     queue: QueueLength = 16
     max_input_bytes: InputBytes = 16 * 1024 * 1024
@@ -119,6 +121,11 @@ def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
         _check_name(where, "executor", stage.executor, EXECUTORS)
         _check_name(where, "scheduler", stage.scheduler, SCHEDULERS)
         _check_name(where, "edge", stage.edge, EDGES)
+        if stage.devices and stage.replicas % len(stage.devices):
+            raise ConfigError(
+                f"{where}: {stage.replicas} replicas cannot be shared out evenly among"
+                f" {len(stage.devices)} devices; make them a multiple of that"
+            )
 
 
 def _check_name(where: str, kind: str, name: str, known: Collection[str]) -> None:

@@ -235,7 +235,8 @@ class SessionMachine:
         if self.extensions is not None:
             # Such a session is opened by an update.
             self.speaking.emit(SessionUpdated(session=self.resource()))
-        self._dialogue.tell(ConfigChanged(self._configuration.of_plugin()), now)
+        by_client = self.extensions is not None
+        self._dialogue.tell(ConfigChanged(self._configuration.of_plugin(), by_client), now)
         return self._settle(now)
 
     def apply(self, item: SessionInput, now: float) -> Sequence[Effect]:

@@ -14,12 +14,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rich.console import Console
 
 from duologue.artifacts import ArtifactSettings, State, Store
 from duologue.artifacts.progress import shown_on
+from duologue.commands.demo import lockstep
 from duologue.commands.demo.checks import judge
 from duologue.commands.demo.conversation import hold_call, transcribe_answers
 from duologue.commands.demo.picture import draw_call
@@ -35,6 +37,7 @@ from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError
 
 PROFILE = "default"
+LOCKSTEP_MODEL = lockstep.MODEL
 LEAST_QUESTIONS = 3
 WAV_NAME, PICTURE_NAME, LOG_NAME = "call.wav", "call.png", "server.log"
 
@@ -72,6 +75,12 @@ def register(subparsers: Any) -> None:
         metavar="DIR",
         help=f"where {WAV_NAME}, {PICTURE_NAME} and {LOG_NAME} go (default: here)",
     )
+    parser.add_argument(
+        "--model",
+        choices=(LOCKSTEP_MODEL,),
+        help="show calls with a model that hears while it speaks: a small one of random numbers, "
+        "made on the spot, which makes noise (needs the extra torch)",
+    )
     parser.add_argument("--url", metavar="URL", help="use a server that runs already")
     parser.add_argument("--api-key", metavar="KEY", help=f"of that server; or set {KEY_VARIABLE}")
     parser.add_argument(
@@ -100,13 +109,12 @@ def run(args: argparse.Namespace) -> int:
         keep=args.keep,
         verbose=args.verbose,
     )
+    if args.model == LOCKSTEP_MODEL:
+        return _lockstep(options)
     # All that can be missing is missed now, not after the call.
     load_matplotlib()
     questions = load_questions(options.questions)
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise ConfigError(f"cannot make the folder {options.out}: {exc.strerror}") from exc
+    _make_folder(options.out)
     console = Console(highlight=False)
     if options.url is None:
         _pull_missing(console)
@@ -146,6 +154,22 @@ def report(options: DemoOptions, record: CallRecord, console: Console) -> bool:
         console.print(text, soft_wrap=not console.is_terminal)
     console.print(f"\n{wav} (left: caller, right: Duologue), {picture}", markup=False)
     return all(check.passed for check in checks)
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise ConfigError(f"cannot make the folder {out}: {exc.strerror}") from exc
+
+
+def _lockstep(options: DemoOptions) -> int:
+    if options.url is not None or options.keep:
+        raise ConfigError(f"--model {LOCKSTEP_MODEL} has a gateway of its own: no --url, no --keep")
+    _make_folder(options.out)
+    with TemporaryDirectory(prefix="duologue-") as folder:
+        console = Console(highlight=False)
+        return asyncio.run(lockstep.demo(Path(folder), options.out, console, SystemClock()))
 
 
 def _pull_missing(console: Console) -> None:

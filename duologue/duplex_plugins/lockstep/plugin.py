@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from duologue.core.audio import SAMPLE_BYTES
+from duologue.core.audio import SAMPLE_BYTES, AudioFrame
 from duologue.duplex_plugins.contract import (
     AppendStage,
     AudienceChanged,
@@ -96,6 +96,8 @@ class State:
     """One session.
 
     Args:
+        configured: The client has said what it wants.
+        unheard_ms: Audio that was let pass before.
         running: The stream was started and has not failed.
         answer: Being said; ``last``: was said last, and may yet be cut.
         proven: It has given a frame.
@@ -110,6 +112,8 @@ class State:
     log: TokenLog
     watchdog: Watchdog
     config: PluginConfig | None = None
+    configured: bool = False
+    unheard_ms: float = 0.0
     running: bool = False
     proven: bool = False
     broken: bool = False
@@ -169,7 +173,7 @@ class LockstepPlugin:
             case StageOutput(payload=LockstepFrame() as frame):
                 return self._frame(state, frame)
             case Audio(frame=heard):
-                if not state.audience:
+                if not state.audience or self._waits(state, heard):
                     return ()
                 chunk = AudioChunk(heard.pcm, heard.rate_hz, heard.start_sample)
                 return [*self._ensure_running(state), *_append(state, chunk)]
@@ -177,7 +181,8 @@ class LockstepPlugin:
                 return self._requested(state, item)
             case Interrupted():
                 return self._interrupted(state, item)
-            case ConfigChanged(config=config):
+            case ConfigChanged(config=config, by_client=by_client):
+                state.configured = by_client
                 return self._configured(state, config)
             case AudienceChanged(present=present):
                 state.audience = present
@@ -307,6 +312,13 @@ class LockstepPlugin:
         return []
 
     # The stream
+
+    def _waits(self, state: State, heard: AudioFrame) -> bool:
+        """Tell whether to let audio pass, since it is not known yet who is to hear it."""
+        if state.running or state.configured:
+            return False
+        state.unheard_ms += 1000 * heard.samples / heard.rate_hz
+        return state.unheard_ms <= self._settings.configure_ms
 
     def _ensure_running(self, state: State) -> list[PluginEffect]:
         return [] if state.running or state.broken else self._run(state)

@@ -31,6 +31,10 @@ class LockstepSettings(Section):
     answer_ms: Positive = 10_000
     """An answer that a client has asked for is given up when the model says nothing for so long."""
 
+    configure_ms: NotNegative = 500
+    """Some clients send audio before they have said what they want; so much of it is let pass
+    before the model begins with defaults."""
+
     rewind: bool = True
     """A client that says where its playback ended (truncate) takes the model back to there: it
     forgets what was not heard. Without, it goes on knowing it."""

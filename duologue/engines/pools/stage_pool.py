@@ -134,7 +134,7 @@ class StagePool:
         self._observer = observer
         self._clock = clock
         self.replicas = [
-            Replica(_worker_spec(spec, f"{key}/{number}"), executor, self, settings)
+            Replica(_worker_spec(spec, key, number), executor, self, settings)
             for number in range(spec.replicas)
         ]
         self._placed: dict[str, _Placed] = {}
@@ -300,11 +300,13 @@ class StagePool:
         return min(max(expected_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
 
 
-def _worker_spec(spec: StageSpec, name: str) -> WorkerSpec:
+def _worker_spec(spec: StageSpec, key: str, number: int) -> WorkerSpec:
+    devices = spec.devices
+    device = {"device": devices[number % len(devices)]} if devices else {}
     return WorkerSpec(
-        name=name,
+        name=f"{key}/{number}",
         runner=spec.runner,
-        settings=spec.settings,
+        settings={**spec.settings, **device},
         scheduler=spec.scheduler,
         work_class=spec.work_class,
         env=spec.env,

@@ -75,6 +75,7 @@ def test_a_file_becomes_a_typed_pipeline(tmp_path: Path) -> None:
         ("name: tones", "name: words", "'words' .*exists twice"),
         ("name: answer", "name: Not A Name", "name"),
         ("    runner: tone", "", "runner"),
+        ("replicas: 2", "replicas: 3\n    devices: [a, b]", "3 replicas cannot be shared out"),
         ('env: {OMP_NUM_THREADS: "1"}', "env: {OMP_NUM_THREADS: 1}", "OMP_NUM_THREADS|env"),
     ],
 )

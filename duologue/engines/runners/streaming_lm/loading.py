@@ -36,7 +36,7 @@ TINY_CODEC = MimiConfig(
 NETWORKS: dict[str, tuple[MoshiConfig, MimiConfig]] = {
     "moshi": (MOSHI, MimiConfig()),
     "personaplex": (PERSONAPLEX, MimiConfig()),
-    "moshi-tiny": (tiny(), TINY_CODEC),
+    "moshi-tiny": (tiny(text_card=400), TINY_CODEC),
 }
 
 

@@ -50,6 +50,9 @@ from duologue.engines.schedulers.frame_groups import GroupPlan, Timing, capacity
 
 log = structlog.get_logger(__name__)
 
+ENDS_WITHIN_S = 2.0
+"""A loop without streams ends with its step; one that does not hangs, and is left."""
+
 
 @dataclass(eq=False, slots=True)
 class _Stream:
@@ -93,6 +96,9 @@ class StreamingLm:
         self._loop: TickLoop | None = None
         self._running = threading.Lock()
         self._is_running = False
+        self._thread: threading.Thread | None = None
+        self._started = 0
+        """Streams that the loop knows of."""
         self._failed = False
 
     def warm_up(self) -> None:
@@ -141,9 +147,14 @@ class StreamingLm:
         return steps
 
     def close(self, job: Job) -> None:
-        """Let the job's stream go."""
-        if job.state.started:
-            self._post([Leave(job.id)])
+        """Let the job's stream go; after the last one, wait until the loop has ended."""
+        if not job.state.started:
+            return
+        self._started -= 1
+        self._post([Leave(job.id)])
+        if not self._started and self._thread is not None:
+            # Else the process may end in the midst of a step, which ends it with a crash.
+            self._thread.join(ENDS_WITHIN_S)
 
     def _plan(self, costs: Costs) -> GroupPlan:
         margin_s = self._settings.host_margin_ms / 1000
@@ -197,6 +208,7 @@ class StreamingLm:
             opening = self._beginnings.opening(payload)
             past = self._beginnings.log(payload, opening)
             stream.started = True
+            self._started += 1
             return Join(key, opening, stream.mailbox, past)
         if not stream.started:
             raise EngineError(f"a stream begins with LockstepStart, not {type(payload).__name__}")
@@ -222,7 +234,8 @@ class StreamingLm:
             self._inbox.put(messages)
             if not self._is_running:
                 self._is_running = True
-                threading.Thread(target=self._keep_beat, name="ticks", daemon=True).start()
+                self._thread = threading.Thread(target=self._keep_beat, name="ticks", daemon=True)
+                self._thread.start()
 
     def _keep_beat(self) -> None:
         """Take what comes, and do what is due, until nobody is there any more."""

@@ -9,6 +9,7 @@ from duologue.duplex_plugins.contract import (
     AudienceChanged,
     BeginResponse,
     CancelStage,
+    ConfigChanged,
     EndResponse,
     Interrupted,
     PluginConfig,
@@ -92,6 +93,21 @@ def test_it_becomes_another_person_only_before_it_has_spoken() -> None:
     assert start_of(effects).voice == "bert"
     bench.loud(1)
     assert bench.configure(voice="anna") == []
+
+
+def test_audio_before_the_client_has_said_what_it_wants_is_let_pass_for_a_while() -> None:
+    bench = Bench()
+    bench.give(ConfigChanged(PluginConfig(), by_client=False))
+    assert [bench.give(HEARD) for _ in range(6)] == [[]] * 6
+    start_of(bench.give(HEARD))
+
+
+def test_once_it_has_said_so_all_is_heard() -> None:
+    bench = Bench()
+    bench.give(ConfigChanged(PluginConfig(), by_client=False))
+    bench.give(HEARD)
+    assert bench.configure(voice="bert") == []
+    assert start_of(bench.give(HEARD)).voice == "bert"
 
 
 # Answers
@@ -229,6 +245,7 @@ def test_an_answer_is_not_taken_back_once_another_has_begun() -> None:
 
 def test_rewinding_can_be_switched_off() -> None:
     bench = Bench(LockstepSettings(rewind=False))
+    bench.configure()
     bench.give(HEARD)
     bench.loud(5)
     bench.give(Interrupted("r1", ""))
@@ -269,6 +286,7 @@ def test_what_was_taken_back_is_not_in_the_log() -> None:
 
 def test_a_stream_that_never_ran_is_not_tried_again_until_somebody_asks() -> None:
     bench = Bench()
+    bench.configure()
     bench.give(HEARD)
     effects = bench.give(StageFailed(STREAM, "server_full"))
     assert effects[-1] == EndResponse("r1", ResponseOutcome.FAILED, "server_full")
@@ -294,6 +312,7 @@ def test_a_stream_is_not_begun_anew_for_ever() -> None:
 
 def test_a_stuck_model_begins_anew_and_knows_nothing_of_it() -> None:
     bench = Bench(LockstepSettings(stuck_ms=400))
+    bench.configure()
     bench.give(HEARD)
     frame = LockstepFrame(0, loud(0), codes=(1, 2), heard=(3, 4))
     for number in range(4):
@@ -305,6 +324,7 @@ def test_a_stuck_model_begins_anew_and_knows_nothing_of_it() -> None:
 
 def test_a_model_that_stays_stuck_is_left_alone() -> None:
     bench = Bench(LockstepSettings(stuck_ms=80, max_restarts=0))
+    bench.configure()
     bench.give(HEARD)
     effects = bench.give(StageOutput(STREAM, LockstepFrame(0, loud(0), codes=(1, 2))))
     assert not [effect for effect in effects if isinstance(effect, StartStage)]

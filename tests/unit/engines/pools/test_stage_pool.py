@@ -122,6 +122,12 @@ class TestPlacement:
                 work_class=WorkClass.BATCH,
             )
 
+    async def test_workers_share_out_the_devices(self) -> None:
+        async with scene(replicas=4, devices=("a", "b"), settings={"reply": "x"}) as here:
+            devices = [worker.spec.settings["device"] for worker in here.workers]
+            assert devices == ["a", "b", "a", "b"]
+            assert here.workers[1].spec.settings["reply"] == "x"
+
     async def test_a_job_goes_where_most_room_is(self) -> None:
         async with scene(replicas=2, max_jobs=2) as here:
             here.open("a", "b", "c")

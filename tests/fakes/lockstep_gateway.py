@@ -1,0 +1,37 @@
+"""A gateway with a lockstep model of random numbers, made on the spot, in the test's process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from duologue.artifacts import ArtifactSettings
+from duologue.commands.demo.lockstep import FOLDER, MODEL, PIPELINE, VOICES_OF_CALLERS, pipeline
+from duologue.engines.runners.streaming_lm.random_model import write_random_model
+from duologue.engines.settings import EngineSettings
+from duologue.gateway.settings import GatewaySettings
+from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.settings import ModelSettings, Settings
+
+
+def lockstep_settings(folder: Path) -> Settings:
+    """Write the model into a folder, and serve it by a thread: once as each of the two models."""
+    write_random_model(folder / FOLDER)
+    path = folder / "pipeline.yaml"
+    path.write_bytes(msgspec.json.encode(pipeline(executor="inline")))
+    options = {"pipeline": PIPELINE}
+    return Settings(
+        models=(
+            ModelSettings(
+                name=MODEL,
+                plugin="personaplex",
+                options=options | {"voices": VOICES_OF_CALLERS},
+            ),
+            ModelSettings(name="moshi", plugin="moshi", options=options | {"voices": ["hum"]}),
+        ),
+        engine=EngineSettings(pipelines=(), pipeline_files=(path,)),
+        artifacts=ArtifactSettings(folders=(folder,)),
+        gateway=GatewaySettings(port=0, drain_timeout_s=0),
+        sessions=SessionSettings(listening=ListeningSettings(vad=None, end_of_turn=None, asr=None)),
+    )
