@@ -108,6 +108,13 @@ class GatewaySettings(Section):
     """A client of the duplex dialect that does not say within this time what its session is to be
     like is let go."""
 
+    queued_calls: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """Calls over WebSocket that may wait for a place, where their clients ask for it with
+    ``?queue=1``; 0: all are refused that find none."""
+
+    queue_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    """A call that has waited so long is refused after all."""
+
     max_message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = MAX_MESSAGE_BYTES
     """Messages from a client must be smaller; 15 MiB of audio in base64 and their envelope fit."""
 

@@ -94,6 +94,7 @@ class ErrorCode(StrEnum):
     WEBRTC_UNAVAILABLE = "webrtc_unavailable"
     SESSION_EXPIRED = "session_expired"
     STALE_LEASE = "stale_lease"
+    SESSION_QUEUED = "session_queued"
     SERVER_FULL = "server_full"
     NOT_READY = "server_not_ready"
     SHUTTING_DOWN = "server_shutting_down"
@@ -229,6 +230,7 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.STALE_LEASE: _client(
             409, "Another connection has taken the session over.", close_code=4001
         ),
+        ErrorCode.SESSION_QUEUED: _client(409, "The call waits for a place.", retry=True),
         ErrorCode.SERVER_FULL: ErrorRow(
             "overloaded_error", 503, 1013, True, "The server is full; try again later."
         ),

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 import msgspec
 
 from duologue.protocol.delivery import Delivery
-from duologue.protocol.duplex.events import DuplexEvent
+from duologue.protocol.duplex.events import DuplexEvent, SessionQueued
 from duologue.protocol.items import Item
 from duologue.protocol.response_events import (
     AudioDelta,
@@ -361,8 +361,9 @@ RealtimeEvent: TypeAlias = (
 )
 """What every Realtime client knows, and the only events that a GA or a beta connection gets."""
 
-STOCK_EVENTS = frozenset((*get_args(RealtimeEvent), ResumableSessionCreated))
-"""The same, with a ``session.created`` that has two more fields where the client asked for them."""
+STOCK_EVENTS = frozenset((*get_args(RealtimeEvent), ResumableSessionCreated, SessionQueued))
+"""The same, with what a client has asked for at the handshake: two more fields in its
+``session.created``, and its place in the queue."""
 
 Event: TypeAlias = RealtimeEvent | DuplexEvent
 """What a session may say, in any dialect."""

@@ -23,6 +23,9 @@ LISTENING_PARTS = ("detector", "end_of_turn", "transcriber")
 STOPS = ("turn_detected", "client_cancelled")
 """Why an answer is stopped while the call goes on."""
 
+QUEUE_OUTCOMES = ("admitted", "gave_up", "timed_out", "refused")
+"""What became of a call that waited: it began, its client left, or it was refused after all."""
+
 STUCK = ("unanswered", "broken_off", "inaudible")
 """How an answer is stuck: nothing came of it, nothing more came, or its text without its sound."""
 
@@ -156,6 +159,12 @@ class Metrics:
         )
         self.loop_tasks = Gauge()
         self._publish("duologue_loop_tasks", "Tasks of the event loop.", self.loop_tasks)
+        self.calls_queued = self._counters(
+            "duologue_calls_queued_total",
+            "Calls that waited for a place.",
+            "outcome",
+            QUEUE_OUTCOMES,
+        )
         self.key_sessions = self._gauges(
             "duologue_key_sessions_active",
             "Sessions that are open with an API key and its client secrets.",

@@ -8,16 +8,16 @@ module must not know what a request is about.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from aiohttp import web
 
-from duologue.core.errors import CapacityError, DuologueError, StageTimeout
+from duologue.core.errors import DuologueError, StageTimeout
 from duologue.core.tasks import CrashBarrier
-from duologue.gateway.admission import RETRY_AFTER_S, Admission
+from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access
 from duologue.gateway.errors import Handler, error_response
+from duologue.gateway.http.request_slots import RequestSlots, wished_wait_s
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.ws.handshake import offered_protocols
@@ -34,9 +34,7 @@ class FrontDoor:
         self._access = access
         self._admission = admission
         self._settings = settings
-        self._requests = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._slots = RequestSlots(settings.max_requests, settings.queued_requests)
         self._log = get_logger("gateway")
 
     def before(self, route: Route) -> Handler:
@@ -53,7 +51,9 @@ class FrontDoor:
                 if not route.is_work:
                     return await route.handle(request)
                 self._admission.check_request()
-                with self._counted():
+                limit_s = self._settings.queue_timeout_s
+                wait_s = wished_wait_s(request.headers.get("Prefer"), limit_s)
+                async with self._slots.taken(wait_s):
                     return await self._while_wanted(request, route)
             return self._failed(request, route, crashes[0])
 
@@ -62,30 +62,13 @@ class FrontDoor:
     @property
     def fill(self) -> float:
         """Requests that are worked on, as a share of how many may be."""
-        return self._requests / self._settings.max_requests
+        return self._slots.fill
 
     async def wait_idle(self, timeout_s: float) -> None:
         """Wait until nothing is worked on, for ``timeout_s`` at most."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._idle.wait()
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
-        limit = self._settings.max_requests
-        if self._requests >= limit:
-            raise CapacityError(
-                f"{self._requests} requests are worked on, the limit is {limit}",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        self._requests += 1
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self._requests -= 1
-            if not self._requests:
-                self._idle.set()
+                await self._slots.wait_idle()
 
     async def _while_wanted(self, request: web.Request, route: Route) -> web.StreamResponse:
         """Run a handler until it is done, its client has gone, or its time is over."""

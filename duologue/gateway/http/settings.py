@@ -20,6 +20,13 @@ class HttpSettings(Section):
     max_requests: Annotated[int, Field(ge=1, le=10_000)] = 64
     """Requests that are worked on at the same time; further ones are refused with 503."""
 
+    queued_requests: Annotated[int, Field(ge=0, le=10_000)] = 0
+    """Requests that may wait for one of these to end, where their clients ask for it with
+    ``Prefer: wait=SECONDS``; 0: none wait."""
+
+    queue_timeout_s: Seconds = 30.0
+    """No request waits for longer."""
+
     first_request_timeout_s: Seconds = 20.0
     """A connection that has not sent the head of its first request after so long is dropped, a
     call's too."""

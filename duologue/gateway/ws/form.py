@@ -46,6 +46,7 @@ class ConnectionForm:
         autostart: The session is created at once; else by the client's first ``session.update``.
         call_id: The WebRTC call that the client wants to look on at, instead of holding one.
         resumes: The connection is for ``session.resume`` alone.
+        queues: The client would rather wait for a place than be refused.
         resumable: The client wants a token with which it may come back to its session.
         session_id: The session to come back to, with ``resume_token``.
     """
@@ -57,6 +58,7 @@ class ConnectionForm:
     autostart: bool
     call_id: str | None = None
     resumes: bool = False
+    queues: bool = False
     resumable: bool = False
     session_id: str | None = None
     resume_token: str | None = None
@@ -100,6 +102,7 @@ def connection_form(
         autostart=not waits,
         call_id=query.get("call_id"),
         resumes=resumes,
+        queues=_is_on(query, "queue"),
         resumable=_is_on(query, "resumable"),
         session_id=query.get("session_id"),
         resume_token=query.get("resume_token"),

@@ -5,12 +5,13 @@ This module must not know what is said on the connection.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from aiohttp import web
 
-from duologue.core.errors import UnknownSession
+from duologue.core.errors import CapacityError, UnknownSession
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
@@ -20,6 +21,7 @@ from duologue.gateway.ws.connection import Connection
 from duologue.gateway.ws.form import ConnectionForm, connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.open_connections import OpenConnections
+from duologue.gateway.ws.queued_session import QueuedSession
 from duologue.gateway.ws.reader import choose_accept
 from duologue.hosts.port import HostPort, Joined, LateOpening, Opening, Return
 from duologue.protocol.errors import ErrorCode
@@ -65,7 +67,8 @@ class RealtimeEndpoint:
         self._accept = choose_accept(settings.private_reader)
         self._connections = connections or OpenConnections()
         self._first_message_timeout_s = settings.first_message_timeout_s
-        self._late: set[LateSession] = set()
+        self._queue_timeout_s = settings.queue_timeout_s
+        self._late: set[LateSession | QueuedSession] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection from request to close.
@@ -92,7 +95,8 @@ class RealtimeEndpoint:
                 if isinstance(exc, ConnectionError):
                     return web.Response()  # nobody is there to read it
                 raise
-            await Connection(channel, session, form.dialect).run()
+            async with self._in_turn(session):
+                await Connection(channel, session, form.dialect).run()
         return response
 
     async def wait_closed(self, timeout_s: float) -> None:
@@ -113,10 +117,18 @@ class RealtimeEndpoint:
                     owner=caller.owner,
                 )
             )
+        opening = self._opening(form, caller)
+        if form.queues:
+            return await self._open_or_wait(opening)
         if form.autostart:
             self._admission.check_call()
         else:
             self._admission.check_loaded()
+            if not form.resumes:
+                self._admission.check_turn()
+        return await self._host.open(opening)
+
+    def _opening(self, form: ConnectionForm, caller: Caller) -> Opening | LateOpening:
         bound = caller.session or BoundSession()
         opening = Opening(
             model=bound.model or form.model,
@@ -127,17 +139,50 @@ class RealtimeEndpoint:
             resumable=form.resumable or not form.autostart,
         )
         if form.autostart:
-            return await self._host.open(opening)
-        return await self._host.open(
-            LateOpening(
-                opening=opening, timeout_s=self._first_message_timeout_s, resumes=form.resumes
-            )
+            return opening
+        return LateOpening(
+            opening=opening, timeout_s=self._first_message_timeout_s, resumes=form.resumes
         )
+
+    async def _open_or_wait(self, opening: Opening | LateOpening) -> Joined:
+        """Open a session, or stand in the queue for a place.
+
+        Raises:
+            CapacityError: The queue is full, or there is another reason than a want of places.
+        """
+
+        async def open_now() -> Joined:
+            self._admission.check_place()
+            return await self._host.open(opening)
+
+        queue = self._admission.queue
+        if not len(queue):
+            try:
+                return await open_now()
+            except CapacityError as exc:
+                if exc.code != ErrorCode.SERVER_FULL or not queue.capacity:
+                    raise
+        session = QueuedSession(queue, open_now, self._queue_timeout_s)
+        queue.join(session)
+        return session
+
+    @asynccontextmanager
+    async def _in_turn(self, session: Joined) -> AsyncIterator[None]:
+        """Let a session that waits for its place have it, while its connection is served."""
+        if not isinstance(session, QueuedSession):
+            yield
+            return
+        async with asyncio.TaskGroup() as group:
+            turn = group.create_task(session.wait(), name="call-queue")
+            try:
+                yield
+            finally:
+                turn.cancel()
 
     @contextmanager
     def _waiting(self, session: Joined) -> Iterator[None]:
         """Know of a session that may be yet to come, so that a shutdown need not wait for it."""
-        if not isinstance(session, LateSession):
+        if not isinstance(session, LateSession | QueuedSession):
             yield
             return
         self._late.add(session)

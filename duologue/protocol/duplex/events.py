@@ -174,6 +174,22 @@ class SessionExpired(msgspec.Struct, frozen=True, kw_only=True, tag="session.exp
     token of this one opens it, for a while, with the same configuration and items."""
 
 
+class SessionQueued(msgspec.Struct, frozen=True, kw_only=True, tag="session.queued"):
+    """All places are taken, and this call waits for one: ``session.created`` comes when it has it.
+
+    Sent before there is a session, to clients of every dialect that connect with ``?queue=1``, and
+    again whenever the position changes. It has no number.
+    """
+
+    delivery: ClassVar[Delivery] = Delivery.DROPPABLE
+
+    position: int
+    """Place in the queue; 1 is the next."""
+
+    waiting: int
+    """How many calls wait, this one included."""
+
+
 class SessionExpiring(msgspec.Struct, frozen=True, kw_only=True, tag="session.expiring"):
     """The session will soon be as old as it may be.
 
@@ -280,6 +296,7 @@ DuplexEvent: TypeAlias = (
     | SessionClosed
     | SessionExpired
     | SessionExpiring
+    | SessionQueued
     | SessionResumed
     | SessionReplaced
     | ResyncRequired

@@ -17,6 +17,7 @@ from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
+from duologue.gateway.call_queue import CallQueue
 from duologue.gateway.catalogue import Catalogue, served_models
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
@@ -94,7 +95,7 @@ async def small_server(
     )
     host = LocalHost(manager, clock, wheel)
     access = Access(settings, clock, metrics)
-    admission = Admission(host, lambda: server.workers)
+    admission = Admission(host, lambda: server.workers, CallQueue(settings.queued_calls))
     timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
     connections = OpenConnections()
     realtime = RealtimeEndpoint(host, admission, access, settings, timing, connections)

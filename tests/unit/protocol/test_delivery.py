@@ -20,7 +20,11 @@ def test_an_interruption_takes_back_what_was_not_heard_and_nothing_else() -> Non
 
 
 def test_only_progress_may_be_dropped() -> None:
-    assert tags(Delivery.DROPPABLE) == {"rate_limits.updated", "input_audio_buffer.accepted"}
+    assert tags(Delivery.DROPPABLE) == {
+        "rate_limits.updated",
+        "input_audio_buffer.accepted",
+        "session.queued",
+    }
 
 
 def test_every_event_says_what_happens_to_it() -> None:

@@ -53,6 +53,28 @@ async def test_only_so_many_requests_are_worked_on() -> None:
             assert answer.status == 200
 
 
+async def test_a_request_that_would_wait_has_its_turn_and_others_are_told_when_to_come_back() -> (
+    None
+):
+    arrived, leave = asyncio.Event(), asyncio.Event()
+
+    async def wait(_request: web.Request) -> web.Response:
+        arrived.set()
+        await leave.wait()
+        return web.Response()
+
+    http = HttpSettings(max_requests=1, queued_requests=1, queue_timeout_s=10.0)
+    async with served(wait, http) as client, asyncio.TaskGroup() as group:
+        first = group.create_task(client.post("/try"))
+        await arrived.wait()
+        async with client.post("/try", headers={"Prefer": "wait=0"}) as answer:
+            assert await error_of(answer) == (503, "server_full", None)
+            assert int(answer.headers["Retry-After"]) > 0
+        patient = group.create_task(client.post("/try", headers={"Prefer": "wait=10"}))
+        leave.set()
+        assert [(await first).status, (await patient).status] == [200, 200]
+
+
 async def test_a_handler_ends_when_its_client_has_gone() -> None:
     arrived, ended = asyncio.Event(), asyncio.Event()
 

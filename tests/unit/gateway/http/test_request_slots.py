@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from duologue.core.errors import CapacityError
+from duologue.gateway.http.request_slots import RequestSlots, wished_wait_s
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, 0),
+        ("", 0),
+        ("wait=10", 10),
+        ("respond-async, wait=10", 10),
+        ("Wait = 7; foo=1", 7),
+        ("wait=600", 30),
+        ("wait=99999999999999999999", 30),
+        ("wait=-1", 0),
+        ("wait=1.5", 0),
+        ("wait", 0),
+        ("wait=soon", 0),
+        ("wait=\u0665", 5),
+    ],
+)
+def test_how_long_a_client_would_wait(header: str | None, seconds: float) -> None:
+    assert wished_wait_s(header, 30.0) == seconds
+
+
+class Work:
+    """A request that holds a slot until it is told to end."""
+
+    def __init__(self, slots: RequestSlots, wait_s: float = 0.0) -> None:
+        self.begun = False
+        self.end = asyncio.Event()
+        self._slots = slots
+        self._wait_s = wait_s
+
+    async def run(self) -> None:
+        async with self._slots.taken(self._wait_s):
+            self.begun = True
+            await self.end.wait()
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def test_without_a_wish_to_wait_one_too_many_is_refused() -> None:
+    slots = RequestSlots(1, queue=5)
+    async with slots.taken(0):
+        assert slots.fill == 1
+        with pytest.raises(CapacityError, match="the limit is 1"):
+            await Work(slots).run()
+    async with slots.taken(0):
+        pass
+
+
+async def test_who_has_waited_longest_is_next_and_nobody_overtakes() -> None:
+    slots = RequestSlots(1, queue=2)
+    first, second, third = works = [Work(slots, 10.0) for _ in range(3)]
+    async with asyncio.TaskGroup() as group:
+        for work in works:
+            group.create_task(work.run())
+        await settle()
+        assert [work.begun for work in works] == [True, False, False]
+        with pytest.raises(CapacityError):
+            await Work(slots, 10.0).run()  # the queue is full
+        first.end.set()
+        with pytest.raises(CapacityError):
+            await Work(slots).run()  # the slot is somebody's already
+        await settle()
+        assert [work.begun for work in works] == [True, True, False]
+        second.end.set()
+        third.end.set()
+    assert slots.fill == 0
+    await slots.wait_idle()
+
+
+async def test_who_waits_in_vain_is_refused_and_takes_no_slot_along() -> None:
+    slots = RequestSlots(1, queue=2)
+    work = Work(slots)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work.run())
+        await settle()
+        with pytest.raises(CapacityError):
+            await Work(slots, 0.01).run()
+        leaver = group.create_task(Work(slots, 10.0).run())
+        await settle()
+        leaver.cancel()
+        await settle()
+        work.end.set()
+    assert slots.fill == 0
+
+
+async def test_a_slot_handed_over_to_one_that_is_just_leaving_is_given_on() -> None:
+    slots = RequestSlots(1, queue=2)
+    work, last = Work(slots), Work(slots, 10.0)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work.run())
+        await settle()
+        leaver = group.create_task(Work(slots, 10.0).run())
+        group.create_task(last.run())
+        await settle()
+        work.end.set()
+        leaver.cancel()
+        await settle()
+        assert last.begun
+        last.end.set()
+    assert slots.fill == 0
