@@ -58,7 +58,8 @@ def fills_of(session: Session, settings: SessionSettings) -> Iterator[Fill]:
     yield Fill("output_buffer", buffer.held_bytes, settings.output_buffer_bytes)
     yield Fill("output_speech", buffer.longest_speech_ms(), settings.output_buffer_ms)
     yield Fill("output_events", buffer.held_events, settings.output_events)
-    yield Fill("journal", session.journal_bytes, settings.output_buffer_bytes)
+    kept = 0 if session.journal is None else session.journal.held_bytes
+    yield Fill("journal", kept, settings.output_buffer_bytes)
     yield Fill("input_audio", audio.held_bytes, audio.capacity_bytes)
     yield Fill("input_backlog", backlog.held_bytes, backlog.max_bytes)
     yield Fill("input_backlog_messages", len(backlog), backlog.capacity)

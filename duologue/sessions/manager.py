@@ -45,6 +45,7 @@ from duologue.sessions.observer import Observation, SessionObserver
 from duologue.sessions.owners import ANYBODY, Owner, Owners, check_same
 from duologue.sessions.past import Kept, PastSessions
 from duologue.sessions.plugin_config import supported_by
+from duologue.sessions.reaper import Reaper
 from duologue.sessions.resumption import ResumeTerms, Resumption
 from duologue.sessions.session import Session
 from duologue.sessions.settings import ListeningSettings, SessionSettings
@@ -100,6 +101,7 @@ class SessionManager:
         self._empty = asyncio.Event()
         self._places_kept = 0
         self._past = PastSessions(settings.rollover_bytes)
+        self._reaper = Reaper(clock, wheel, observation.metrics.sessions_reaped)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -260,6 +262,7 @@ class SessionManager:
             observer,
             Inbox(settings.mailbox_size, settings.input_backlog_bytes),
             self._closed,
+            self._reaper.add,
             owner,
             resumption,
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from duologue.core.clock import Clock
 from duologue.core.errors import PluginError
@@ -21,12 +22,7 @@ from duologue.protocol.commands import Command
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ErrorBody
 from duologue.sessions.backlog import is_long
-from duologue.sessions.effects import (
-    Effect,
-    EndSession,
-    LetGo,
-    ReportFailure,
-)
+from duologue.sessions.effects import CancelRequest, Effect, EndSession, LetGo, ReportFailure
 from duologue.sessions.engine_effects import EngineEffects
 from duologue.sessions.inbox import Inbox
 from duologue.sessions.inheritance import Inheritance
@@ -50,7 +46,7 @@ class Session:
     """A session in this process; a ``SessionPort``, an engine ``Subscriber``, and on the wheel.
 
     Args:
-        on_closed: Called once, when nothing of the session runs any more.
+        on_closed: Called once, when nothing runs any more; ``on_unfinished`` where that failed.
     """
 
     __slots__ = (
@@ -61,10 +57,10 @@ class Session:
         "_closed",
         "_engine_effects",
         "_has_output",
-        "_journal",
         "_now",
         "_observer",
         "_on_closed",
+        "_on_unfinished",
         "_resumption",
         "_seq",
         "_settling",
@@ -75,6 +71,7 @@ class Session:
         "edge_plays",
         "id",
         "inbox",
+        "journal",
         "last_event_id",
         "machine",
         "opened_at",
@@ -91,6 +88,7 @@ class Session:
         observer: SessionObserver,
         inbox: Inbox,
         on_closed: Callable[[Session, str], None],
+        on_unfinished: Callable[[Session, Exception], None],
         owner: Owner = ANYBODY,
         resumption: Resumption | None = None,
     ) -> None:
@@ -103,6 +101,7 @@ class Session:
         self._observer = observer
         self.inbox = inbox
         self._on_closed = on_closed
+        self._on_unfinished = on_unfinished
         # Weak, or a session that is over would wait for the collector of circles.
         crashed = weakref.WeakMethod(self._crashed)
         self._barrier = CrashBarrier(lambda exc: _call(crashed(), exc))
@@ -120,7 +119,7 @@ class Session:
         self.opened_at = self._now()
         self._timer_at = math.inf
         self._resumption = resumption
-        self._journal = None if resumption is None else resumption.journal
+        self.journal = None if resumption is None else resumption.journal
         self._has_output = machine.has_output if resumption is None else resumption.has_output
         self._seq = 0
         self.last_event_id: str | None = None
@@ -130,11 +129,6 @@ class Session:
     def attached(self) -> bool:
         """Whether a connection takes its output."""
         return self._attachment is not None
-
-    @property
-    def journal_bytes(self) -> int:
-        """What is kept of what was sent, until the client acknowledges it."""
-        return 0 if self._journal is None else self._journal.held_bytes
 
     def start(self) -> None:
         """Greet the client."""
@@ -155,7 +149,7 @@ class Session:
     def attach(self, attachment: Attachment) -> None:
         """Make a connection the session's own; an earlier one is told to end."""
         earlier, self._attachment = self._attachment, attachment
-        tell_of_silence(self.machine.speaking, self._journal, attachment)
+        tell_of_silence(self.machine.speaking, self.journal, attachment)
         if earlier is not None:
             earlier.on_end(ErrorCode.STALE_LEASE)
         self._woken = False
@@ -208,7 +202,7 @@ class Session:
         if was_detached:
             self._observer.detached(-1)
         earlier, self._attachment = self._attachment, attachment
-        tell_of_silence(self.machine.speaking, self._journal, attachment)
+        tell_of_silence(self.machine.speaking, self.journal, attachment)
         self._woken = False
         if earlier is not None:
             words = [] if last_words is None else [Delivery(UNNUMBERED, last_words)]
@@ -339,8 +333,8 @@ class Session:
         now = self._now()
         self._observer.applied(item, now)
         effects = self.machine.apply(item, now)
-        if self._journal is not None:
-            self._journal.fit()
+        if self.journal is not None:
+            self.journal.fit()
         if effects:
             self._perform(effects)
 
@@ -410,7 +404,15 @@ class Session:
         """A bug of ours or of a plugin: this session closes, others never notice."""
         self._observer.crashed(exc)
         fault = ErrorCode.PLUGIN_ERROR if isinstance(exc, PluginError) else ErrorCode.SERVER_ERROR
-        self._perform(self.machine.crash(fault))
+        with CrashBarrier(partial(self._on_unfinished, self)):
+            self._perform(self.machine.crash(fault))
+            self.finish()
+
+    def finish(self) -> None:
+        """Let go of all that ever ran, where that has failed; the machine is over already."""
+        if not self._closed:
+            self._perform([CancelRequest(each) for each in self.machine.streams.opened_ids()])
+            self._end(self.machine.ended or ErrorCode.SERVER_ERROR)
 
     def _let_go(self, reason: str) -> None:
         """Give up the connection, which takes nothing; another one may come."""

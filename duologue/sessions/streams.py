@@ -167,6 +167,10 @@ class Streams:
         for stream in list(self._by_id.values()):
             self.cancel(stream.owner, stream.key)
 
+    def opened_ids(self) -> list[str]:
+        """Return the ids of all requests so far, also of those that are over."""
+        return [f"{self._session_id}.{number + 1}" for number in range(self._opened)]
+
     def of_lane(self, lane: Lane) -> list[Stream]:
         """Return the running streams of a lane."""
         return [stream for stream in self._by_id.values() if stream.lane == lane]

@@ -127,6 +127,12 @@ class Metrics:
             "reason",
             labels.close_reasons,
         )
+        self.sessions_reaped = Counter()
+        self._publish(
+            "duologue_sessions_reaped_total",
+            "Sessions whose end had failed, and that were ended at last.",
+            self.sessions_reaped,
+        )
         self.sessions_detached = Gauge()
         self._publish(
             "duologue_sessions_detached",

@@ -58,7 +58,7 @@ class ResumableModel(SessionModel):
     def what_is_kept_is_bounded_and_accounted(self) -> None:
         if not hasattr(self, "call"):
             return
-        journal = self.call.session._journal
+        journal = self.call.session.journal
         assert journal is not None
         assert journal.held_bytes == journal.count_held()
         held = journal.held_bytes + self.call.machine.speaking.buffer.held_bytes

@@ -206,8 +206,8 @@ def test_the_answer_is_heard_to_the_sample_however_often_the_connection_breaks(s
     assert made.client.last(ResponseDone).response.status == "completed"
     assert made.client.of(ResyncRequired) == made.client.of(ErrorEvent) == []
     made.send(AcknowledgeEvents(server_event_seq=made.client.received))
-    assert made.session._journal is not None
-    assert (len(made.session._journal), made.metrics.journal_bytes.value >= 0) == (0, True)
+    assert made.session.journal is not None
+    assert (len(made.session.journal), made.metrics.journal_bytes.value >= 0) == (0, True)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -407,7 +407,7 @@ def test_what_goes_while_a_slow_reader_catches_up_is_told_too() -> None:
     assert isinstance(told[0], SessionResumed)
     assert not any(isinstance(event, ResyncRequired) for event in told)
     answer(made, seconds=0.5)
-    buffer, journal = made.machine.speaking.buffer, made.session._journal
+    buffer, journal = made.machine.speaking.buffer, made.session.journal
     assert journal is not None
     assert journal.held_bytes + buffer.held_bytes <= 80_000
     following = [delivery.event for delivery in made.session.pull(1 << 20).deliveries]
@@ -416,7 +416,7 @@ def test_what_goes_while_a_slow_reader_catches_up_is_told_too() -> None:
 
 def test_what_is_held_is_bounded_for_a_client_that_acknowledges_nothing() -> None:
     made = call(SessionSettings(output_buffer_bytes=400_000, output_buffer_ms=4000))
-    journal, buffer = made.session._journal, made.machine.speaking.buffer
+    journal, buffer = made.session.journal, made.machine.speaking.buffer
     assert journal is not None
     for _ in range(20):
         answer(made, seconds=3.0, whole=True)

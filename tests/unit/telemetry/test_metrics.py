@@ -16,6 +16,7 @@ def test_names_and_labels_are_the_published_ones() -> None:
         "duologue_sessions_active": "",
         "duologue_calls_active": "transport,dialect",
         "duologue_session_closed_total": "reason",
+        "duologue_sessions_reaped_total": "",
         "duologue_sessions_detached": "",
         "duologue_session_resumes_total": "outcome",
         "duologue_journal_bytes": "",
