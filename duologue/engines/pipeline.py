@@ -45,6 +45,8 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             fails. Each input counts a little more than it holds (see ``input_size``).
         work_class: What lateness costs. Slots and workers belong to stages, so two classes over one
             model are two stages, which cannot starve each other.
+        deadline_ms: How long a step may take before somebody hears it: its audio. One that takes
+            longer is counted as missed; nothing else happens.
         scheduler: A name of ``schedulers.SCHEDULERS``.
         env: Environment of the workers, set before they import anything.
         interpreter: The Python that runs the workers, where a model needs its own packages.
@@ -63,6 +65,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     queue: QueueLength = 16
     max_input_bytes: InputBytes = 16 * 1024 * 1024
     work_class: WorkClass = WorkClass.INTERACTIVE
+    deadline_ms: Count | None = None
     scheduler: str = "fifo"
     env: dict[str, str] = {}
     interpreter: str | None = None

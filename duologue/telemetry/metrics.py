@@ -240,6 +240,12 @@ class Metrics:
         self.stage_step = self._durations(
             "duologue_stage_step_seconds", "One step of a stage.", "stage", labels.stages
         )
+        self.frame_deadline_missed = self._counters(
+            "duologue_frame_deadline_missed_total",
+            "Steps that took longer than the audio that they dealt with.",
+            "stage",
+            labels.stages,
+        )
         self.stage_refused = self._counters(
             "duologue_stage_refused_total",
             "Requests refused because all slots of the stage and its queue were taken.",

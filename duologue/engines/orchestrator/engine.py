@@ -7,6 +7,7 @@ pools. It must not know sessions or models.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -89,6 +90,11 @@ class Engine:
                 settings,
                 self._clock,
             )
+            for pipeline in pipelines.values()
+            for index, stage in enumerate(pipeline.stages)
+        }
+        self._deadlines_s = {
+            pipeline.stage_key(index): (stage.deadline_ms or math.inf) / 1000
             for pipeline in pipelines.values()
             for index, stage in enumerate(pipeline.stages)
         }
@@ -238,6 +244,8 @@ class Engine:
     def on_step(self, stage: str, duration_s: float) -> None:
         """A worker has done a step."""
         self._metrics.stage_step[stage].observe(duration_s)
+        if duration_s > self._deadlines_s[stage]:
+            self._metrics.frame_deadline_missed[stage].inc()
 
     def on_placed(self, stage: str, waited_s: float) -> None:
         """A job got a slot."""

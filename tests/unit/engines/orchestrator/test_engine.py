@@ -42,7 +42,7 @@ PIPELINES = {
     "speech": Pipeline(
         name="speech",
         stages=(
-            StageSpec(name="words", runner="script", credit=1, max_jobs=4),
+            StageSpec(name="words", runner="script", credit=1, max_jobs=4, deadline_ms=20),
             StageSpec(name="tones", runner="tone", queue=0),
         ),
     ),
@@ -435,6 +435,15 @@ class TestFigures:
             assert sum(here.metrics.stage_queue["llm"].counts) == 1
             assert here.metrics.stale_output_dropped["llm"].value == 1
             here.end("llm", "a", CANCELLED)
+
+    async def test_a_step_that_takes_longer_than_its_audio_lasts_is_counted(self) -> None:
+        async with scene() as here:
+            words = next(each for each in here.metrics.frame_deadline_missed if "words" in each[0])
+            for step_s in (0.01, 0.02, 0.03):
+                here.worker(words[0]).report(step_s=step_s)
+            assert words[1].value == 1
+            here.worker("llm").report(step_s=9.0)
+            assert here.metrics.frame_deadline_missed["llm"].value == 0
 
     async def test_how_long_a_stage_takes_to_let_go_is_measured(self) -> None:
         async with scene() as here:
