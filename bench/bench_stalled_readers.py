@@ -92,7 +92,9 @@ def _ratio(pairs: Sequence[dict[str, Row]], what: str) -> float:
 def _measure(good: int, stalled: int, seconds: float) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "duologue.yaml"
-        config.write_text(yaml.safe_dump(_config(good + 2 * stalled)))
+        places = good + 2 * stalled
+        (Path(folder) / "scripted.yaml").write_text(yaml.safe_dump(_pipeline(places)))
+        config.write_text(yaml.safe_dump(_config(places)))
         with running(duologue(config=config)) as server:
             return asyncio.run(_run(server, good, stalled, seconds))
 
@@ -100,7 +102,7 @@ def _measure(good: int, stalled: int, seconds: float) -> Row:
 def _config(places: int) -> dict[str, Any]:
     return {
         "models": [{"name": "m", "plugin": "scripted", "options": {"lines": [ANSWER]}}],
-        "engine": {"pipelines": ["scripted"]},
+        "engine": {"pipelines": [], "pipeline_files": ["scripted.yaml"]},
         "sessions": {
             "max_sessions": places,
             "send_lead_ms": int(LEAD_S * 1000),
@@ -111,6 +113,12 @@ def _config(places: int) -> dict[str, Any]:
         "gateway": {"close_timeout_s": 15.0},
         "telemetry": {"log_level": "error"},
     }
+
+
+def _pipeline(places: int) -> dict[str, Any]:
+    """Tones, with a slot for everybody: an answer that waits for its reader keeps its own."""
+    stage = {"name": "tones", "runner": "tone", "executor": "inline", "max_jobs": places}
+    return {"name": "scripted", "stages": [stage]}
 
 
 class Seen:

@@ -303,7 +303,9 @@ class SessionMachine:
             self._dialogue.tell(Tick(lifetime.ticks), now)
         self._person.let_pass(settings.response_timeout_s, now)
         for response, code in self._watchdog.stuck(now):
-            self._dialogue.stop(response, "failed", code, now)
+            # The end of another may have ended it, too.
+            if self.speaking.get(response.id) is response:
+                self._dialogue.stop(response, "failed", code, now)
         return self._settle(now)
 
     def next_deadline(self) -> float:

@@ -34,8 +34,12 @@ class Watchdog:
         self._patient = patient
 
     def stuck(self, now: float) -> list[tuple[Response, ErrorCode]]:
-        """Return the responses that must fail now, and with which code."""
-        return [(response, code) for due, response, code in self._watched() if now >= due]
+        """Return the responses that must fail now, each once, and with which code."""
+        found: dict[str, tuple[Response, ErrorCode]] = {}
+        for due, response, code in self._watched():
+            if now >= due:
+                found.setdefault(response.id, (response, code))
+        return list(found.values())
 
     def due_at(self) -> float | None:
         """When the next one would be stuck; ``None`` while none can be."""

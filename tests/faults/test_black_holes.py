@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import pytest
@@ -22,7 +23,7 @@ from tests.faults.gateway_line import (
     until,
 )
 from tests.faults.phases import PHASES, Phase
-from tests.unit.gateway.raw_websocket import PING, PONG, connected
+from tests.unit.gateway.raw_websocket import CLOSE, PING, PONG, TEXT, UPGRADE, connected
 from tests.unit.gateway.small_server import small_server
 
 CALLS = 10
@@ -106,4 +107,34 @@ async def test_a_loop_that_stands_still_for_longer_than_the_heartbeat_ends_no_ca
                 group.create_task(hold_a_call())
         lag = server.app.metrics.loop_lag
         assert lag.quantile(1.0) == float("inf"), "it shows in the figures"
+        await server.is_clean()
+
+
+@pytest.mark.timeout(60)
+async def test_a_reader_that_stalls_is_let_go_with_1013_and_comes_back_without_a_gap() -> None:
+    gateway = GatewaySettings(close_timeout_s=20.0)
+    sessions = SessionSettings(stall_limit_s=1.0, send_lead_ms=0, disconnect_grace_s=60)
+    path = f"/v1/duplex?model={LONG}&autostart=0"
+    async with serving(line_settings(gateway, sessions)) as server:
+        async with connected(server.port, is_deaf=True) as line:
+            await line.ask(path, UPGRADE)
+            line.send_event({"type": "session.update", "session": {"turn_detection": None}})
+            (created, *_) = await line.until("session.updated")
+            line.send_event(CREATE)
+            line.stop_reading()
+            await until(lambda: server.app.sessions.detached == 1)
+            line.go_on_reading()
+            received, frame = 2, await line.frame()
+            while frame.opcode == TEXT:
+                number = json.loads(frame.payload)["server_event_seq"]
+                assert number == received + 1
+                received, frame = number, await line.frame()
+            assert (frame.opcode, frame.code) == (CLOSE, 1013)
+        async with connected(server.port) as back:
+            greeting = await resumed(back, created, created["resume_token"], received, path)
+            assert greeting["type"] == "session.resumed"
+            for number in range(received + 1, received + 20):
+                assert (await back.event())["server_event_seq"] == number
+            back.send_event({"type": "session.close"})
+            await back.goodbye()
         await server.is_clean()

@@ -88,6 +88,15 @@ def test_text_that_goes_on_without_its_sound_is_stuck_once_what_was_sent_is_hear
         assert watched.stuck(T + second) == expected
 
 
+def test_an_answer_that_is_stuck_for_two_reasons_fails_once() -> None:
+    watched = Watched()
+    bench = watched.bench
+    response = bench.request()
+    bench.say(SayText(response.id, "One."), now=T)
+    bench.read(T)
+    assert watched.stuck(T + max(SILENCE_S, INAUDIBLE_S) + 1) == [(response, SILENT)]
+
+
 def test_sound_that_still_waits_is_no_reason_to_wait_for_more() -> None:
     watched = Watched()
     bench = watched.bench
@@ -138,8 +147,7 @@ class AnyAnswer(RuleBasedStateMachine):
         if reads:
             self.bench.read(self.now)
         for response, code in self.watched.stuck(self.now):
-            if self.bench.speaking.get(response.id) is not None:
-                self.bench.dialogue.stop(response, "failed", code, self.now)
+            self.bench.dialogue.stop(response, "failed", code, self.now)
 
     @invariant()
     def what_is_due_is_yet_to_come_after_a_look(self) -> None:
@@ -195,6 +203,28 @@ def test_speaking_and_nothing_audible_is_a_figure_a_line_and_a_failed_answer() -
             call.engine.output(stage.request.id, TextDelta("Word. "))
             call.clock.advance(1)
         check_told(call, "inaudible", "response_inaudible", logs)
+
+
+def test_text_alone_and_then_nothing_is_one_failed_answer() -> None:
+    call = a_call()
+    with capture_logs() as logs:
+        call.send(CreateResponse())
+        (stage,) = call.engine.of(STAGE)
+        call.engine.output(stage.request.id, TextDelta("Word."))
+        call.clock.advance(INAUDIBLE_S + SILENCE_S)
+        check_told(call, "inaudible", "response_inaudible", logs)
+    assert call.flights == []
+
+
+def test_a_timer_that_comes_late_finds_one_failed_answer_too() -> None:
+    call = a_call()
+    call.send(CreateResponse())
+    (stage,) = call.engine.of(STAGE)
+    call.engine.output(stage.request.id, TextDelta("Word."))
+    call.clock._now += 5 * SILENCE_S
+    call.session.on_timer()
+    assert len(call.client.of(ResponseDone)) == 1
+    assert call.flights == []
 
 
 def test_an_answer_that_breaks_off_is_a_figure_a_line_and_a_failed_answer() -> None:
