@@ -16,8 +16,8 @@ from duologue.core.errors import ConfigError
 EXIT_REFUSED = 2
 
 
-def register(subparsers: Any, root: type[Section]) -> None:
-    """Add ``config`` to the commands.
+def register(subparsers: Any, root: type[Section]) -> Any:
+    """Add ``config`` to the commands; returns its own subparsers, for further actions.
 
     Args:
         subparsers: What ``ArgumentParser.add_subparsers`` returned; its class is private.
@@ -30,6 +30,7 @@ def register(subparsers: Any, root: type[Section]) -> None:
     actions.add_parser("reference", help="print the reference page of all settings")
     check = actions.add_parser("check", help="say whether files would be accepted")
     check.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    return actions
 
 
 def run(
@@ -37,8 +38,14 @@ def run(
     root: type[Section],
     environ: Mapping[str, str],
     write: Callable[[str], None] = print,
+    *,
+    check_other: Callable[[Path], bool] = lambda _path: False,
 ) -> int:
     """Carry out ``config``; returns the exit code.
+
+    Args:
+        check_other: Checks a file that holds something else than settings, and says whether it
+            was one; raises ``ConfigError`` for one that would be refused.
 
     Raises:
         ConfigError: ``show`` cannot load the settings.
@@ -53,7 +60,8 @@ def run(
     refused = False
     for path in args.files:
         try:
-            load(root, environ={}, config_file=path)
+            if not check_other(path):
+                load(root, environ={}, config_file=path)
         except ConfigError as exc:
             refused = True
             write(exc.message)

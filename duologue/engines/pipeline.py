@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import yaml
 
 from duologue.core.errors import ConfigError
 from duologue.engines.edges import EDGES
 from duologue.engines.executors import EXECUTORS
 from duologue.engines.framing import MAX_FRAME_BYTES
+from duologue.engines.media_offer import MediaOffer
+from duologue.engines.output_types import parse_output_types
+from duologue.engines.pipeline_source import read_source
 from duologue.engines.ports import WorkClass
 from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.schedulers import SCHEDULERS
@@ -75,10 +77,18 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Stages in the order in which a request passes them."""
+    """Stages in the order in which a request passes them.
+
+    Args:
+        outputs: What comes out of the last stage, see ``output_types``; ``None``: text, or what
+            only the server itself reads.
+        offer: What clients may ask of it directly, as a model of the pipeline's name.
+    """
 
     name: Name
     stages: Annotated[tuple[StageSpec, ...], msgspec.Meta(min_length=1)]
+    outputs: str | tuple[str, ...] | None = None
+    offer: MediaOffer | None = None
 
     def stage_key(self, index: int) -> str:
         """Name a stage among all pipelines, as in metrics: ``llm``, or ``speech.tone``."""
@@ -138,19 +148,10 @@ def _check_name(where: str, kind: str, name: str, known: Collection[str]) -> Non
 
 
 def _read(path: Path) -> Pipeline:
+    source = read_source(path, BUILT_IN_FOLDER)
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as exc:
-        if path.parent == BUILT_IN_FOLDER:
-            shipped = ", ".join(sorted(each.stem for each in BUILT_IN_FOLDER.glob("*.yaml")))
-            raise ConfigError(
-                f"engine.pipelines: there is no pipeline {path.stem!r}; there are {shipped}. "
-                "One of your own goes into engine.pipeline_files"
-            ) from exc
-        raise ConfigError(f"engine.pipeline_files: there is no file {path}") from exc
-    except (OSError, yaml.YAMLError) as exc:
+        pipeline = msgspec.convert(source.tree, Pipeline)
+        parse_output_types(pipeline.outputs)
+    except (msgspec.ValidationError, ConfigError) as exc:
         raise ConfigError(f"pipeline {path}: {exc}") from exc
-    try:
-        return msgspec.convert(raw, Pipeline)
-    except msgspec.ValidationError as exc:
-        raise ConfigError(f"pipeline {path}: {exc}") from exc
+    return pipeline

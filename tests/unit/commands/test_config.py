@@ -30,3 +30,27 @@ def test_a_file_with_a_mistake_is_told(capsys: pytest.CaptureFixture[str], tmp_p
     path.write_text("gateway: {prot: 1}\n")
     assert config.run(parsed("check", str(path))) != 0
     assert "prot" in capsys.readouterr().out
+
+
+def test_a_pipeline_is_shown_with_the_place_of_each_value(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("extends: tts\nname: mine\nstages:\n  - {name: tts, max_jobs: 2}\n")
+    assert config.run(parsed("pipeline", str(path))) == 0
+    shown = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert shown["stages.tts.max_jobs"] == ["2", f"{path}:4"]
+    assert shown["stages.tts.runner"][0] == "hibari"
+    assert shown["stages.tts.runner"][1].endswith("tts.yaml:5")
+
+
+def test_pipelines_are_checked_as_settings_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    good = tmp_path / "good.yaml"
+    good.write_text("extends: tts\nname: good\noutputs: audio\n")
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("extends: tts\nname: bad\noutputs: speech\n")
+    assert config.run(parsed("check", str(good))) == 0
+    assert config.run(parsed("check", str(good), str(bad))) != 0
+    assert "'speech'" in capsys.readouterr().out
