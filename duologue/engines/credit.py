@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duologue.core.audio import SAMPLE_BYTES
-from duologue.engines.payloads import AudioChunk, Payload, SpeechMark, TokenUsage
+from duologue.engines.payloads import AudioChunk, Payload, SpeechMark, StepsDone, TokenUsage
 
 
 def cost(payload: Payload) -> int:
@@ -14,7 +14,7 @@ def cost(payload: Payload) -> int:
     match payload:
         case AudioChunk(pcm=pcm, rate_hz=rate_hz):
             return len(pcm) * 1000 // (SAMPLE_BYTES * rate_hz)
-        case SpeechMark() | TokenUsage():
+        case SpeechMark() | TokenUsage() | StepsDone():
             return 0
         case _:
             return 1

@@ -9,7 +9,10 @@ from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,
     ChatRequest,
+    DrawImage,
     LockstepStart,
+    MakeSound,
+    MakeVideo,
     Payload,
     SpeakText,
     TextDelta,
@@ -32,6 +35,12 @@ def input_bytes(payload: Payload) -> int:
         case ChatRequest(messages=messages, tools=tools):
             said = sum(_message_bytes(each) for each in messages)
             return INPUT_OVERHEAD_BYTES + said + _tools_bytes(tools)
+        case DrawImage(prompt=prompt, negative=negative, image=image, mask=mask):
+            return INPUT_OVERHEAD_BYTES + len(prompt) + len(negative) + len(image) + len(mask)
+        case MakeVideo(prompt=prompt, negative=negative, image=image, source=source):
+            return INPUT_OVERHEAD_BYTES + len(prompt) + len(negative) + len(image) + len(source)
+        case MakeSound(prompt=prompt, negative=negative):
+            return INPUT_OVERHEAD_BYTES + len(prompt) + len(negative)
         case _:
             return INPUT_OVERHEAD_BYTES
 

@@ -7,6 +7,7 @@ from duologue.engines.payloads import (
     AudioChunk,
     Payload,
     SpeechMark,
+    StepsDone,
     TextDelta,
     TokenUsage,
     VoiceActivity,
@@ -23,6 +24,7 @@ from duologue.engines.payloads import (
         (VoiceActivity(0.5, 640), 1),
         (SpeechMark(10, 2400), 0),
         (TokenUsage(10, 20), 0),
+        (StepsDone(1, 2), 0),
     ],
 )
 def test_audio_costs_its_length_and_all_else_one_unless_it_only_describes(

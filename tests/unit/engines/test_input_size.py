@@ -8,7 +8,10 @@ from duologue.engines.payloads import (
     ChatMessage,
     ChatRequest,
     DecodeSpeech,
+    DrawImage,
     LockstepStart,
+    MakeSound,
+    MakeVideo,
     Payload,
     SpeakText,
     TextDelta,
@@ -26,6 +29,9 @@ from duologue.engines.payloads import (
         (SpeakText("a clause", 8), 8),
         (DecodeSpeech("final", 0), 0),
         (LockstepStart("be kind"), 7),
+        (DrawImage("a cat", 64, 48, 4, 3.5, 7, negative="dog", image=b"12", mask=b"3"), 11),
+        (MakeVideo("waves", 64, 48, 9, 16, 4, 3.5, 7, image=b"1", source=b"123"), 9),
+        (MakeSound("rain", 2.5, 4, 3.5, 7), 4),
     ],
 )
 def test_an_input_counts_for_its_contents_and_a_little(payload: Payload, contents: int) -> None:

@@ -10,14 +10,21 @@ from duologue.engines.payloads import (
     ChatMessage,
     ChatRequest,
     DecodeSpeech,
+    DrawImage,
     EndOfTurn,
+    ImageData,
     LockstepFrame,
     LockstepFreeze,
     LockstepRewind,
     LockstepStart,
+    LoraChoice,
+    MakeSound,
+    MakeVideo,
     Payload,
+    SoundData,
     SpeakText,
     SpeechMark,
+    StepsDone,
     TextDelta,
     TokenUsage,
     ToolCall,
@@ -25,6 +32,7 @@ from duologue.engines.payloads import (
     Tools,
     ToolSpec,
     Transcript,
+    VideoData,
     VoiceActivity,
 )
 
@@ -54,6 +62,13 @@ EXAMPLES: list[Payload] = [
     LockstepRewind(31),
     LockstepFreeze(True),
     LockstepFrame(32, b"\x01\x00", " hello", 17, (1, 2), (3, 4), rewinds=1),
+    DrawImage("a cat", 64, 48, 4, 3.5, 7, lora=LoraChoice("ink", 0.5), image=b"\x89PNG", mask=b"m"),
+    MakeVideo("waves", 64, 48, 9, 16, 4, 3.5, 7, source=b"ftyp", overlap=4),
+    MakeSound("rain", 2.5, 4, 3.5, 7),
+    StepsDone(3, 28),
+    ImageData(b"\x89PNG", "png", 64, 48, partial=0),
+    VideoData(b"moof", 1, 'video/mp4; codecs="avc1.42C00D"'),
+    SoundData(b"\x01\x00\x02\x00", 44_100, 2),
 ]
 
 

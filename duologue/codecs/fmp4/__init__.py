@@ -1,0 +1,1 @@
+"""Fragmented MP4 that is sent while it is made."""
