@@ -170,6 +170,21 @@ $(TORCH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch]'
 	@touch $@
 
+# diffusers and transformers, beside torch.
+DIFFUSION_VENV := .venv-diffusion
+
+.PHONY: check-diffusion
+check-diffusion: $(DIFFUSION_VENV)/.ready ## Test images, videos and sounds (installs diffusers, 0.5 to 3 GB)
+	$(DIFFUSION_VENV)/bin/python -m pytest -m diffusion tests/unit/engines/runners/diffusion $(ARGS)
+
+$(DIFFUSION_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
+	@echo "== installing diffusers into $(DIFFUSION_VENV)"
+	@$(BIN)/python -m venv $(DIFFUSION_VENV)
+	@$(DIFFUSION_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
+		|| echo "No build of torch for CPUs in the index: taking the full one."
+	$(DIFFUSION_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,diffusion]'
+	@touch $@
+
 # The reference implementation. It asks for an older torch than its codec needs.
 MOSHI_VENV := .venv-moshi
 
@@ -208,7 +223,7 @@ $(WEBRTC_VENV)/.ready: pyproject.toml
 
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------

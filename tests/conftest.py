@@ -36,7 +36,16 @@ NEED_TORCH = [
 ]
 """Folders whose tests carry the marker ``torch``; without it they cannot even be loaded."""
 
-collect_ignore = [] if find_spec("torch") else NEED_TORCH
+_OF_THE_RUNNER = ("calls", "pipelines", "preview", "prompt_cache", "results", "runner", "running")
+NEED_DIFFUSERS = [
+    *(f"unit/engines/runners/diffusion/test_{each}.py" for each in _OF_THE_RUNNER),
+]
+"""Files whose tests carry the marker ``diffusion``, likewise."""
+
+collect_ignore = [
+    *([] if find_spec("torch") else NEED_TORCH),
+    *([] if find_spec("diffusers") else NEED_DIFFUSERS),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from duologue.engines.runners.contract import Runner
 ENTRY_POINT_GROUP = "duologue.runners"
 
 BUILT_IN: Mapping[str, str] = {
+    "diffusion": "duologue.engines.runners.diffusion.runner:DIFFUSION",
     "energy_vad": "duologue.engines.runners.vad.energy:ENERGY_VAD",
     "fixed_end_of_turn": "duologue.engines.runners.end_of_turn.fixed:FIXED_END_OF_TURN",
     "hibari": "duologue.engines.runners.tts.hibari:HIBARI",

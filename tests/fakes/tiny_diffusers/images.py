@@ -13,8 +13,8 @@ def sd3() -> df.DiffusionPipeline:
     transformer = df.SD3Transformer2DModel(
         sample_size=32,
         patch_size=2,
-        in_channels=4,
-        out_channels=4,
+        in_channels=16,  # fewer, and the library refuses to fill in masks
+        out_channels=16,
         num_layers=2,
         attention_head_dim=8,
         num_attention_heads=4,
@@ -28,7 +28,7 @@ def sd3() -> df.DiffusionPipeline:
     return df.StableDiffusion3Pipeline(
         transformer=drawn(transformer, 1),
         scheduler=df.FlowMatchEulerDiscreteScheduler(shift=3.0),
-        vae=image_vae(2),
+        vae=image_vae(2, latent_channels=16),
         text_encoder=text_encoders.clip_text(clip, 3, projected=True),
         tokenizer=clip,
         text_encoder_2=text_encoders.clip_text(clip, 4, projected=True),
@@ -93,7 +93,7 @@ def qwenimage() -> df.DiffusionPipeline:
     )
 
 
-def image_vae(seed: int) -> df.AutoencoderKL:
+def image_vae(seed: int, latent_channels: int = 4) -> df.AutoencoderKL:
     """Eight pixels a latent, as the large ones have."""
     vae = df.AutoencoderKL(
         in_channels=3,
@@ -102,7 +102,7 @@ def image_vae(seed: int) -> df.AutoencoderKL:
         up_block_types=("UpDecoderBlock2D",) * 4,
         block_out_channels=(4, 4, 4, 4),
         layers_per_block=1,
-        latent_channels=4,
+        latent_channels=latent_channels,
         norm_num_groups=1,
         sample_size=64,
         scaling_factor=1.5,

@@ -1,0 +1,189 @@
+"""One diffusers pipeline and its relatives over the same weights, loaded once and set up.
+
+``StableDiffusion3Pipeline`` has relatives such as ``StableDiffusion3Img2ImgPipeline``: they are
+found by their names and share every weight. This module must not know requests.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import diffusers
+import torch
+from diffusers.models.attention_dispatch import AttentionBackendName
+
+from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.runners.diffusion.batching import UNSUPPORTED
+from duologue.engines.runners.diffusion.prompt_cache import PromptCache
+from duologue.engines.runners.diffusion.settings import DiffusionSettings
+
+Use: TypeAlias = Literal["text", "image", "mask", "first_picture", "video"]
+"""What a call begins with, besides the prompt."""
+
+_RELATIVES: dict[Use, str] = {
+    "image": "Img2Img",
+    "mask": "Inpaint",
+    "first_picture": "ImageToVideo",
+    "video": "VideoToVideo",
+}
+_DENOISERS = ("transformer", "transformer_2", "unet")
+_DTYPES = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+class Pipelines:
+    """A pipeline directory that is loaded.
+
+    Raises:
+        ConfigError: It cannot be loaded, or something that the settings name is not there.
+    """
+
+    def __init__(self, settings: DiffusionSettings) -> None:
+        self.prompts = PromptCache(settings.prompt_cache_bytes)
+        self._adapters: tuple[tuple[str, float], ...] = ()
+        self._loras = tuple(settings.loras)
+        self.base = _loaded(settings)
+        _set_attention(self.base, settings.attention)
+        _set_vae(self.base, settings)
+        for name, path in settings.loras.items():
+            _load_lora(self.base, name, path)
+        if self._loras:
+            self.base.disable_lora()
+        self._by_use: dict[Use, Any] = {"text": self._prepared(self.base)}
+
+    def for_use(self, use: Use) -> Any:
+        """Return the pipeline for a use.
+
+        Raises:
+            EngineError: The library has none of this family.
+        """
+        if use not in self._by_use:
+            self._by_use[use] = self._prepared(self._relative(use))
+        return self._by_use[use]
+
+    def set_lora(self, name: str | None, scale: float) -> None:
+        """Use an adapter, or none.
+
+        Raises:
+            EngineError: It is not among those that were loaded.
+        """
+        wanted = () if name is None else ((name, scale),)
+        if wanted == self._adapters:
+            return
+        if name is None:
+            self.base.disable_lora()
+        elif name not in self._loras:
+            known = ", ".join(self._loras) or "none"
+            raise EngineError(
+                f"no adapter is called {name!r}; there are: {known}", code=UNSUPPORTED
+            )
+        else:
+            self.base.enable_lora()
+            self.base.set_adapters([name], [scale])
+        self._adapters = wanted
+
+    def add_points(self, point: Callable[[], None]) -> None:
+        """Call ``point`` before every block of every model: between them work can pause."""
+        for model in self.base.components.values():
+            if isinstance(model, torch.nn.Module):
+                for block in _blocks(model):
+                    block.register_forward_pre_hook(lambda _module, _args: point())
+
+    def free(self) -> None:
+        """Give memory back that a call which broke off has left."""
+        self.prompts.clear()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def _prepared(self, pipe: Any) -> Any:
+        pipe.set_progress_bar_config(disable=True)
+        if hasattr(pipe, "encode_prompt"):
+            pipe.encode_prompt = self.prompts.through(pipe.encode_prompt, lambda: self._adapters)
+        return pipe
+
+    def _relative(self, use: Use) -> Any:
+        own = type(self.base).__name__
+        name = f"{own.removesuffix('Pipeline')}{_RELATIVES[use]}Pipeline"
+        kind = getattr(diffusers, name, None)
+        if kind is None:
+            raise EngineError(
+                f"diffusers has no {name}: {own} cannot begin with this", code=UNSUPPORTED
+            )
+        takes = inspect.signature(kind.__init__).parameters
+        parts = {key: part for key, part in self.base.components.items() if key in takes}
+        return kind(**parts)
+
+
+def takes(pipe: Any) -> set[str]:
+    """Return the names of the arguments of a pipeline's call."""
+    return set(inspect.signature(type(pipe).__call__).parameters) - {"self"}
+
+
+def _loaded(settings: DiffusionSettings) -> Any:
+    folder = Path(settings.folder)
+    if not (folder / "model_index.json").is_file():
+        raise ConfigError(f"{folder} is no diffusers pipeline: it has no model_index.json")
+    try:
+        pipe = diffusers.DiffusionPipeline.from_pretrained(
+            folder, dtype=_DTYPES[settings.dtype], local_files_only=True
+        )
+    except (OSError, ValueError, AttributeError, ImportError) as exc:
+        raise ConfigError(f"the pipeline {folder} cannot be loaded: {exc}") from exc
+    return pipe.to(settings.device)
+
+
+def _set_attention(pipe: Any, backend: str) -> None:
+    if not backend:
+        return
+    known = sorted(each.value for each in AttentionBackendName)
+    if backend not in known:
+        raise ConfigError(
+            f"no attention backend is called {backend!r}; there are {', '.join(known)}"
+        )
+    for name in _DENOISERS:
+        model = getattr(pipe, name, None)
+        if model is None:
+            continue
+        try:
+            model.set_attention_backend(backend)
+        except (RuntimeError, ValueError, ImportError, AttributeError) as exc:
+            raise ConfigError(f"the attention backend {backend!r} cannot be used: {exc}") from exc
+
+
+def _set_vae(pipe: Any, settings: DiffusionSettings) -> None:
+    vae = getattr(pipe, "vae", None)
+    for wanted, method in (
+        (settings.vae_tiling, "enable_tiling"),
+        (settings.vae_slicing, "enable_slicing"),
+    ):
+        if not wanted:
+            continue
+        if vae is None or not hasattr(vae, method):
+            raise ConfigError(f"the VAE of {type(pipe).__name__} has no {method}")
+        getattr(vae, method)()
+
+
+def _load_lora(pipe: Any, name: str, path: str) -> None:
+    place = Path(path)
+    try:
+        if place.is_file():
+            pipe.load_lora_weights(place.parent, weight_name=place.name, adapter_name=name)
+        else:
+            pipe.load_lora_weights(place, adapter_name=name)
+    except (OSError, ValueError, AttributeError, RuntimeError, ImportError) as exc:
+        raise ConfigError(f"the adapter {name!r} ({path}) cannot be loaded: {exc}") from exc
+
+
+def _blocks(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """Yield the blocks that a model consists of, not what these consist of."""
+    for child in model.children():
+        if isinstance(child, torch.nn.ModuleList):
+            yield from child
+        else:
+            yield from _blocks(child)

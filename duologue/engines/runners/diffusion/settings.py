@@ -1,0 +1,55 @@
+"""Settings of the runner ``diffusion``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class DiffusionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which pipeline, and how it is run.
+
+    Args:
+        folder: A pipeline as ``save_pretrained`` writes it, with ``model_index.json``.
+        device: As torch names it.
+        max_batch: Requests of the same shape that are denoised together.
+        max_total_pixels: Of all pictures of a batch together; what would have more is split, and a
+            request that has more alone is refused before anything of its size exists.
+        slice_ms: Work between two looks at what else there is to do. A denoising step ends a slice
+            in any case; within one, slices end between blocks of the model, and tiles of the VAE.
+        shared: The device also serves calls. Then every slice waits for the device's arbiter, and a
+            pipeline whose smallest slice takes longer than ``slice_ms`` is refused at start.
+        arbiter: The file through which the workers of one device agree (see ``engines.sharing``);
+            needed where it is shared.
+        threads: Of torch on a CPU; 0: as torch likes.
+        vae_tiling, vae_slicing: Decode large pictures in tiles, and batches one by one.
+        attention: A backend of diffusers, as ``native`` or ``flash``; empty: the library's choice.
+        loras: Adapters by the name that requests use, each a file or folder of LoRA weights.
+        prompt_cache_bytes: Embeddings of prompts that are kept; 0: none.
+        guidance_field: What the pipeline calls ``guidance``.
+        call: Further arguments of every call, as ``max_sequence_length``.
+        warm_width, warm_height, warm_pictures: A call of this size, of one step, warms up; 0: none.
+    """
+
+    folder: str
+    device: str = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    max_batch: Positive = 4
+    max_total_pixels: Positive = 1 << 28
+    slice_ms: Annotated[float, msgspec.Meta(gt=0, le=60_000)] = 50.0
+    shared: bool = False
+    arbiter: str = ""
+    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
+    vae_tiling: bool = False
+    vae_slicing: bool = False
+    attention: str = ""
+    loras: dict[str, str] = {}
+    prompt_cache_bytes: Annotated[int, msgspec.Meta(ge=0)] = 64 << 20
+    guidance_field: str = "guidance_scale"
+    call: dict[str, Any] = {}
+    warm_width: Annotated[int, msgspec.Meta(ge=0)] = 0
+    warm_height: Annotated[int, msgspec.Meta(ge=0)] = 0
+    warm_pictures: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from duologue.codecs.pictures import decode, encode
+from duologue.core.errors import ConfigError, OutOfMemory
+from duologue.engines.payloads import (
+    DrawImage,
+    ImageData,
+    LoraChoice,
+    StepsDone,
+    TextDelta,
+)
+from tests.unit.engines.runners.diffusion.driving import (
+    CAT,
+    WORDS,
+    Driven,
+    library,
+    pixels,
+    runner_of,
+)
+
+pytestmark = pytest.mark.diffusion
+
+Tiny = Callable[[str], Path]
+
+
+def image_of(driven: Driven, number: int = 0) -> Any:
+    (image,) = [each for each in driven.of(ImageData, number) if each.partial < 0]
+    return decode(image.data, 1 << 20)
+
+
+def but(ask: DrawImage, **changes: Any) -> DrawImage:
+    return msgspec.structs.replace(ask, **changes)
+
+
+GUIDANCE = {"sd3": "guidance_scale", "flux": "guidance_scale", "qwenimage": "true_cfg_scale"}
+
+
+@pytest.mark.parametrize(("name", "guidance"), GUIDANCE.items())
+def test_alone_it_is_exactly_what_the_library_makes(name: str, guidance: str, tiny: Tiny) -> None:
+    driven = Driven(runner_of(tiny(name), guidance_field=guidance, slice_ms=0.01), CAT).finish()
+
+    more = {"negative_prompt": " "} if guidance == "true_cfg_scale" else {}
+    made = library(
+        tiny(name),
+        prompt=CAT.prompt,
+        width=64,
+        height=48,
+        num_inference_steps=3,
+        seed=7,
+        output_type="np",
+        **{guidance: 3.0},
+        **WORDS,
+        **more,
+    ).images[0]
+    assert np.array_equal(image_of(driven), pixels(made))
+    assert driven.of(StepsDone) == [StepsDone(1, 3), StepsDone(2, 3), StepsDone(3, 3)]
+    assert driven.steps > 6, "slices end between blocks"
+
+
+def test_together_they_are_as_if_alone(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"), slice_ms=60_000)
+    asks = [CAT, but(CAT, prompt="a dog", seed=8), but(CAT, seed=9)]
+    together = Driven(runner, *asks).finish()
+    for number, ask in enumerate(asks):
+        alone = image_of(Driven(runner, ask).finish())
+        difference = np.abs(image_of(together, number).astype(int) - alone)
+        assert difference.max() <= 1, "one step of 255"
+    assert together.steps <= 5, "one batch, not three"
+
+
+def test_the_same_seed_gives_the_same_image_whatever_came_before(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"))
+    first = image_of(Driven(runner, CAT).finish())
+    Driven(runner, but(CAT, width=32, height=32, steps=2, seed=1)).finish()
+    assert np.array_equal(image_of(Driven(runner, CAT).finish()), first)
+    assert not np.array_equal(image_of(Driven(runner, but(CAT, seed=8)).finish()), first)
+
+
+def test_it_is_shown_while_it_is_made(tiny: Tiny) -> None:
+    driven = Driven(runner_of(tiny("sd3")), but(CAT, steps=6, partials=2, media="webp"))
+    driven.until(lambda: len(driven.of(ImageData)) == 1)
+    assert driven.of(StepsDone) == [StepsDone(1, 6), StepsDone(2, 6)]
+    driven.finish()
+    assert [each.partial for each in driven.of(ImageData)] == [0, 1, -1]
+    assert {each.media for each in driven.of(ImageData)} == {"webp"}
+    assert {(each.width, each.height) for each in driven.of(ImageData)} == {(64, 48)}
+
+
+def test_a_cancelled_image_is_given_up_within_a_step(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"), slice_ms=0.01)
+    driven = Driven(runner, but(CAT, steps=500))
+    driven.until(lambda: len(driven.of(StepsDone)) == 2)
+    driven.jobs[0].cancelled = True
+    steps = driven.steps
+    driven.finish()
+    assert driven.steps <= steps + 1
+    assert len(driven.of(StepsDone)) == 2
+    following = image_of(Driven(runner, CAT).finish())
+    assert np.array_equal(following, image_of(Driven(runner_of(tiny("sd3")), CAT).finish()))
+
+
+def test_others_of_a_batch_go_on_when_one_is_cancelled(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"))
+    driven = Driven(runner, CAT, but(CAT, seed=8))
+    driven.until(lambda: len(driven.of(StepsDone, 1)) == 1)
+    driven.jobs[0].cancelled = True
+    driven.finish()
+    assert image_of(driven, 1).shape == (48, 64, 3)
+    assert driven.of(ImageData, 0) == []
+
+
+def test_what_comes_meanwhile_shares_the_next_batch(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"), slice_ms=60_000)
+    driven = Driven(runner, but(CAT, steps=2), *[but(CAT, seed=seed) for seed in range(3)])
+    driven.finish()
+    assert all(image_of(driven, number).size for number in range(4))
+    assert driven.steps <= 10
+
+
+def test_an_image_can_begin_with_another_and_change_in_part(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"))
+    grey = encode(np.full((48, 64, 3), 128, np.uint8), "png")
+    ask = but(CAT, image=grey, strength=0.6, steps=5)
+    driven = Driven(runner, ask).finish()
+
+    from PIL import Image
+
+    made = library(
+        tiny("sd3"),
+        "StableDiffusion3Img2ImgPipeline",
+        prompt=CAT.prompt,
+        image=Image.fromarray(np.full((48, 64, 3), 128, np.uint8)),
+        strength=0.6,
+        width=64,
+        height=48,
+        num_inference_steps=5,
+        guidance_scale=3.0,
+        seed=7,
+        output_type="np",
+        **WORDS,
+    ).images[0]
+    assert np.array_equal(image_of(driven), pixels(made))
+    assert driven.of(StepsDone)[-1] == StepsDone(3, 3), "as many steps as there is to change"
+
+    mask = np.zeros((48, 64, 3), np.uint8)
+    mask[:, 32:] = 255
+    masked = Driven(runner, but(ask, mask=encode(mask, "png"))).finish()
+    assert image_of(masked).shape == (48, 64, 3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "code"),
+    [
+        (but(CAT, width=4096, height=4096), "limit_exceeded"),
+        (but(CAT, image=b"no picture"), "undecodable_image"),
+        (but(CAT, lora=LoraChoice("nobody")), "unsupported_operation"),
+        (but(CAT, width=61), "diffusion_failed"),
+        (TextDelta("hello"), "stage_failed"),
+    ],
+)
+def test_what_cannot_be_made_fails_alone(ask: Any, code: str, tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"), max_total_pixels=1 << 20)
+    driven = Driven(runner, ask, but(CAT, steps=1)).finish()
+    error = driven.errors[0]
+    assert error is not None
+    assert error.code == code
+    assert driven.errors[1] is None
+    assert image_of(driven, 1).shape == (48, 64, 3)
+
+
+def test_no_memory_fails_only_the_request_that_has_none(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"))
+    transformer = runner.pipelines.base.transformer
+    greedy = 0
+
+    def allocate(_module: Any, args: Any, kwargs: Any) -> None:
+        nonlocal greedy
+        hidden = kwargs["hidden_states"]
+        if len(hidden) > 2:  # guidance doubles the batch: more than one request
+            greedy += 1
+            raise torch.OutOfMemoryError("no memory")
+
+    hook = transformer.register_forward_pre_hook(allocate, with_kwargs=True)
+    driven = Driven(runner, CAT, but(CAT, seed=8)).finish()
+    assert greedy == 1
+    assert driven.errors == [None, None], "each had room alone"
+
+    hook.remove()
+    hook = transformer.register_forward_pre_hook(
+        lambda _module, _args: (_ for _ in ()).throw(torch.OutOfMemoryError("none"))
+    )
+    failed = Driven(runner, CAT).finish()
+    assert isinstance(failed.errors[0], OutOfMemory)
+    hook.remove()
+    assert image_of(Driven(runner, CAT).finish()).shape == (48, 64, 3)
+
+
+def test_words_are_encoded_once(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"))
+    Driven(runner, CAT).finish()
+    Driven(runner, but(CAT, seed=8)).finish()
+    assert (runner.pipelines.prompts.hits, runner.pipelines.prompts.misses) == (1, 1)
+
+
+def test_warming_up_measures_the_smallest_slice(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"), warm_width=64, warm_height=48)
+    runner.warm_up()
+    crowded = runner_of(tiny("sd3"), warm_width=64, warm_height=48, shared=True, slice_ms=0.001)
+    with pytest.raises(ConfigError, match="give it its own"):
+        crowded.warm_up()

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from duologue.engines.runners.diffusion.slicing import SliceBudget
+
+
+def test_a_slice_ends_at_the_first_point_after_its_time() -> None:
+    budget = SliceBudget(0.05)
+    budget.begin(10.0)
+    assert not budget.is_used_up(10.02)
+    assert not budget.is_used_up(10.04)
+    assert budget.is_used_up(10.06)
+
+
+def test_some_points_end_it_in_any_case() -> None:
+    budget = SliceBudget(60.0)
+    budget.begin(10.0)
+    assert budget.is_used_up(10.001, must_end=True)
+
+
+def test_the_longest_part_is_known_pauses_left_out() -> None:
+    budget = SliceBudget(0.05)
+    budget.begin(0.0)
+    budget.is_used_up(0.01)
+    budget.is_used_up(0.04)
+    budget.begin(100.0)
+    budget.is_used_up(100.02)
+    assert abs(budget.longest_part_s - 0.03) < 1e-9
