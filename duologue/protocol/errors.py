@@ -52,6 +52,13 @@ class ErrorCode(StrEnum):
     TOO_MANY_SESSIONS = "too_many_sessions"
     UNSUPPORTED = "unsupported"
     UNDECODABLE_AUDIO = "undecodable_audio"
+    UNDECODABLE_IMAGE = "undecodable_image"
+    UNDECODABLE_VIDEO = "undecodable_video"
+    JOB_NOT_FOUND = "video_not_found"
+    JOB_NOT_READY = "video_not_ready"
+    JOB_FAILED = "video_failed"
+    IDEMPOTENCY_IN_PROGRESS = "idempotency_in_progress"
+    IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
     NO_RECOGNISER = "no_recogniser"
     COMMIT_EMPTY = "input_audio_buffer_commit_empty"
     INPUT_BUFFER_FULL = "input_audio_buffer_full"
@@ -159,6 +166,17 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ),
         ErrorCode.UNSUPPORTED: _client(400, "This server or model cannot do that."),
         ErrorCode.UNDECODABLE_AUDIO: _client(400, "The audio cannot be decoded."),
+        ErrorCode.UNDECODABLE_IMAGE: _client(400, "The image cannot be decoded."),
+        ErrorCode.UNDECODABLE_VIDEO: _client(400, "The video cannot be decoded."),
+        ErrorCode.JOB_NOT_FOUND: _client(404, "There is no such video."),
+        ErrorCode.JOB_NOT_READY: _client(404, "The video is not finished yet.", retry=True),
+        ErrorCode.JOB_FAILED: _client(422, "The video could not be made."),
+        ErrorCode.IDEMPOTENCY_IN_PROGRESS: _client(
+            409, "A request with this Idempotency-Key is being worked on.", retry=True
+        ),
+        ErrorCode.IDEMPOTENCY_KEY_REUSED: _client(
+            400, "This Idempotency-Key belongs to another request."
+        ),
         ErrorCode.NO_RECOGNISER: _server(
             501, "This server has no recogniser: speech is not transcribed.", retry=False
         ),

@@ -29,6 +29,7 @@ BUILT_IN: Mapping[str, str] = {
     "openai_transcribe": "duologue.engines.runners.asr.openai_url:OPENAI_TRANSCRIBE",
     "script": "duologue.engines.runners.scripted:SCRIPT",
     "silero_vad": "duologue.engines.runners.vad.silero:SILERO_VAD",
+    "sketch": "duologue.engines.runners.sketch:SKETCH",
     "smart_turn": "duologue.engines.runners.end_of_turn.smart_turn:SMART_TURN",
     "streaming_lm": "duologue.engines.runners.streaming_lm.runner:STREAMING_LM",
     "tone": "duologue.engines.runners.scripted:TONE",

@@ -56,10 +56,13 @@ class Form:
 
     Args:
         values: A name that comes twice, as ``names[]`` does, has several.
+        files: By the name of their part.
+        repeated: Names that several files have; the last one is kept.
     """
 
     values: dict[str, list[str]] = field(default_factory=dict)
     files: dict[str, FormFile] = field(default_factory=dict)
+    repeated: set[str] = field(default_factory=set)
 
 
 async def read_json(
@@ -197,6 +200,8 @@ async def _read_parts(request: web.Request, limit: int) -> Form:
         size += len(data)
         if part.filename is not None:
             kind = part.headers.get("Content-Type", "application/octet-stream")
+            if part.name in form.files:
+                form.repeated.add(part.name)
             form.files[part.name] = FormFile(part.filename, kind, bytes(data))
         else:
             form.values.setdefault(part.name, []).append(_text(part.name, data))

@@ -13,15 +13,20 @@ from aiohttp import web
 from duologue.gateway.catalogue import Catalogue, ServedModel
 from duologue.gateway.errors import json_answer
 from duologue.gateway.http.routes import JSON, Content, Parameter, Route
+from duologue.gateway.media.offers import MediaModel, MediaModels
+
+NO_MEDIA = MediaModels({})
 
 
-class ModelAbilities(msgspec.Struct, frozen=True):
+class ModelAbilities(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a model can be used for, besides being listed."""
 
     realtime: bool
     chat: bool
     speech: bool
     transcription: bool
+    images: bool = False
+    videos: bool = False
 
 
 class ModelCard(msgspec.Struct, frozen=True):
@@ -47,10 +52,14 @@ class ModelRoutes:
 
     Args:
         started_at: Unix seconds; the models' ``created``.
+        media: Those that make images and videos; they are listed after the others.
     """
 
-    def __init__(self, catalogue: Catalogue, started_at: float) -> None:
+    def __init__(
+        self, catalogue: Catalogue, started_at: float, media: MediaModels = NO_MEDIA
+    ) -> None:
         self._catalogue = catalogue
+        self._media = media
         self._started_at = int(started_at)
 
     def routes(self) -> Sequence[Route]:
@@ -79,7 +88,10 @@ class ModelRoutes:
 
     async def list(self, _request: web.Request) -> web.Response:
         """Answer with all models."""
-        return json_answer(ModelList([self._card(model) for model in self._catalogue.models]))
+        cards = [self._card(model) for model in self._catalogue.models]
+        return json_answer(
+            ModelList(cards + [self._media_card(each) for each in self._media.models])
+        )
 
     async def get(self, request: web.Request) -> web.Response:
         """Answer with one model.
@@ -87,7 +99,11 @@ class ModelRoutes:
         Raises:
             ProtocolError: There is none of this name.
         """
-        return json_answer(self._card(self._catalogue.find(request.match_info["model"])))
+        name = request.match_info["model"]
+        for model in self._media.models:
+            if model.name == name:
+                return json_answer(self._media_card(model))
+        return json_answer(self._card(self._catalogue.find(name)))
 
     def _card(self, model: ServedModel) -> ModelCard:
         return ModelCard(
@@ -100,4 +116,19 @@ class ModelRoutes:
                 transcription=model.can("transcription"),
             ),
             voices=model.voices,
+        )
+
+    def _media_card(self, model: MediaModel) -> ModelCard:
+        return ModelCard(
+            id=model.name,
+            created=self._started_at,
+            capabilities=ModelAbilities(
+                realtime=False,
+                chat=False,
+                speech=False,
+                transcription=False,
+                images=model.offer.offers("images"),
+                videos=model.offer.offers("videos"),
+            ),
+            voices=(),
         )

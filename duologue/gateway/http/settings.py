@@ -40,6 +40,18 @@ class HttpSettings(Section):
     audio_timeout_s: Seconds = 900.0
     """The same for speech and transcription: a long text is listened to while it is spoken."""
 
+    media_timeout_s: Seconds = 900.0
+    """The same for images and videos, which may wait for those of others."""
+
+    idempotency_s: Seconds = 3600.0
+    """An answer to a request with an Idempotency-Key is kept for so long."""
+
+    idempotency_keys: Annotated[int, Field(ge=1, le=1_000_000)] = 1024
+    """So many such answers are kept."""
+
+    idempotency_bytes: Annotated[int, Field(ge=0, le=1 << 40)] = 256 << 20
+    """All such answers together may take so much memory."""
+
     silence_timeout_s: Seconds = 60.0
     """A model that has all it needs for an answer and says nothing for so long hangs: the request
     fails, and the model is started again."""
@@ -74,6 +86,8 @@ class HttpSettings(Section):
         "o4*",
         "tts-1*",
         "whisper-*",
+        "dall-e-*",
+        "sora-*",
     )
     """Model names, with ``*`` for any letters, that mean the first model here: stock clients have
     their vendor's names built in. Other names that are not ours get 404."""

@@ -15,7 +15,7 @@ Ask: TypeAlias = DrawImage | MakeVideo | MakeSound
 T = TypeVar("T")
 
 LIMIT_EXCEEDED = "limit_exceeded"
-UNSUPPORTED = "unsupported_operation"
+UNSUPPORTED = "unsupported"
 
 
 def ask_of(payload: Payload) -> Ask:

@@ -46,7 +46,7 @@ def test_what_the_pipeline_does_not_take_is_refused() -> None:
             NAMES - {"negative_prompt"},
             SETTINGS,
         )
-    assert refused.value.code == "unsupported_operation"
+    assert refused.value.code == "unsupported"
 
 
 def test_a_mask_is_white_where_something_may_change() -> None:

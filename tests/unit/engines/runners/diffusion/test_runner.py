@@ -162,7 +162,7 @@ def test_an_image_can_begin_with_another_and_change_in_part(tiny: Tiny) -> None:
     [
         (but(CAT, width=4096, height=4096), "limit_exceeded"),
         (but(CAT, image=b"no picture"), "undecodable_image"),
-        (but(CAT, lora=LoraChoice("nobody")), "unsupported_operation"),
+        (but(CAT, lora=LoraChoice("nobody")), "unsupported"),
         (but(CAT, width=61), "diffusion_failed"),
         (TextDelta("hello"), "stage_failed"),
     ],

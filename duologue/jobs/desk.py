@@ -1,0 +1,319 @@
+"""Takes jobs, has them worked on, a few at a time, and keeps what comes out for a while.
+
+Every job ends: done, failed, or begun again by the next server where this one dies. This module
+must not know what the work is, nor who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Protocol
+
+import msgspec
+import structlog
+
+from duologue.core.clock import Clock
+from duologue.core.errors import CapacityError, DuologueError, ProtocolError
+from duologue.core.tasks import guard
+from duologue.jobs.files import JobFiles
+from duologue.jobs.records import JobRecord, JobStatus, after_restart
+from duologue.jobs.settings import JobSettings
+from duologue.jobs.store import JobStore
+from duologue.protocol.errors import ErrorCode
+
+log = structlog.get_logger(__name__)
+
+SWEEP_S = 60.0
+"""How often is looked for what has been kept long enough."""
+
+_RETRY_S = 10.0
+
+
+class Work(Protocol):
+    """Does jobs of one kind."""
+
+    def __call__(
+        self, request: bytes, tell: Callable[[int], None]
+    ) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield the result piece by piece, each with its media type.
+
+        Args:
+            request: As of the record.
+            tell: Takes the progress, 0 to 100.
+
+        Raises:
+            DuologueError: It cannot be done.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class _Running:
+    task: asyncio.Task[None]
+    progress: int = 0
+    deleted: bool = False
+
+
+class JobDesk:
+    """All jobs of a server.
+
+    Args:
+        works: Who does each kind.
+
+    Concurrency:
+        Belongs to the event loop.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        files: JobFiles,
+        works: Mapping[str, Work],
+        settings: JobSettings,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._files = files
+        self._works = works
+        self._settings = settings
+        self._clock = clock
+        self._news = asyncio.Event()
+        self._running: dict[str, _Running] = {}
+        self._queued = 0
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Take up what the last server left, and work until left.
+
+        Raises:
+            ConfigError: The folder cannot be used.
+        """
+        await asyncio.to_thread(self._files.open)
+        try:
+            await self._store.open()
+            await self._take_up()
+            async with asyncio.TaskGroup() as group:
+                keeper = group.create_task(self._keep(group), name="jobs")
+                sweeper = group.create_task(self._sweep(), name="jobs-sweep")
+                try:
+                    yield
+                finally:
+                    keeper.cancel()
+                    sweeper.cancel()
+                    for running in self._running.values():
+                        running.task.cancel()
+        finally:
+            await self._store.close()
+            self._files.close()
+
+    async def submit(self, record: JobRecord) -> JobRecord:
+        """Take a job; one with a known idempotency key is the job that there is.
+
+        Raises:
+            CapacityError: Too many wait.
+            ProtocolError: The idempotency key belongs to another request.
+        """
+        key = record.idempotency_key
+        if key is not None and (known := await self._store.with_key(record.caller, key)):
+            if known.fingerprint != record.fingerprint:
+                raise ProtocolError(
+                    "this Idempotency-Key was sent with another request; take a new one",
+                    code=ErrorCode.IDEMPOTENCY_KEY_REUSED,
+                    param="Idempotency-Key",
+                )
+            return self._live(known)
+        if self._queued >= self._settings.max_queued:
+            raise CapacityError(
+                f"{self._queued} jobs wait, the limit is {self._settings.max_queued}",
+                retry_after_s=_RETRY_S,
+            )
+        self._queued += 1
+        try:
+            await self._store.insert(record)
+        except BaseException:
+            self._queued -= 1
+            raise
+        self._news.set()
+        return record
+
+    async def get(self, caller: str, job_id: str) -> JobRecord:
+        """Return a job.
+
+        Raises:
+            ProtocolError: There is none, or it is somebody else's.
+        """
+        record = await self._store.get(job_id)
+        if record is None or record.caller != caller:
+            raise ProtocolError(
+                f"there is no job {job_id[:80]!r}", code=ErrorCode.JOB_NOT_FOUND, param="id"
+            )
+        return self._live(record)
+
+    async def page(
+        self, caller: str, kind: str, *, after: str | None, limit: int, newest_first: bool
+    ) -> list[JobRecord]:
+        """Return a page of a caller's jobs."""
+        found = await self._store.page(
+            caller, kind, after=after, limit=limit, newest_first=newest_first
+        )
+        return [self._live(each) for each in found]
+
+    async def result(self, caller: str, job_id: str) -> Path:
+        """Return the file of a job that is done.
+
+        Raises:
+            ProtocolError: There is no such job, it is not done yet, or it has failed.
+        """
+        record = await self.get(caller, job_id)
+        if record.status is JobStatus.FAILED:
+            raise ProtocolError(
+                f"the job has failed: {record.error_message}", code=ErrorCode.JOB_FAILED
+            )
+        if record.status is not JobStatus.COMPLETED:
+            raise ProtocolError(
+                f"the job is {record.status}, {record.progress} % done",
+                code=ErrorCode.JOB_NOT_READY,
+            )
+        return self._files.path(job_id)
+
+    async def delete(self, caller: str, job_id: str) -> None:
+        """Forget a job, and stop it if it is worked on.
+
+        Raises:
+            ProtocolError: There is none.
+        """
+        record = await self.get(caller, job_id)
+        running = self._running.get(job_id)
+        if running is not None:
+            running.deleted = True
+            running.task.cancel()
+            await asyncio.wait((running.task,))
+        elif record.status is JobStatus.QUEUED:
+            self._queued -= 1
+        await self._forget(job_id)
+
+    def _live(self, record: JobRecord) -> JobRecord:
+        running = self._running.get(record.id)
+        if running is None or record.has_ended:
+            return record
+        return msgspec.structs.replace(record, progress=running.progress)
+
+    async def _take_up(self) -> None:
+        now = self._clock.wall_time()
+        for record in await self._store.with_status(JobStatus.RUNNING):
+            changed = after_restart(record, self._settings.max_attempts, now)
+            log.warning("job_owner_lost", status=str(changed.status), attempts=record.attempts)
+            await self._store.update(self._expiring(changed))
+        self._queued = await self._store.count(JobStatus.QUEUED)
+        done = await self._store.with_status(JobStatus.COMPLETED)
+        await asyncio.to_thread(self._files.keep_only, {each.id for each in done})
+        await self._make_room()
+        self._news.set()
+
+    async def _keep(self, group: asyncio.TaskGroup) -> None:
+        """Begin jobs while there is room for them."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while len(self._running) < self._settings.max_running:
+                record = await self._store.next_queued()
+                if record is None:
+                    break
+                begun = msgspec.structs.replace(
+                    record, status=JobStatus.RUNNING, attempts=record.attempts + 1
+                )
+                await self._store.update(begun)
+                self._queued -= 1
+                task = group.create_task(self._guarded(begun), name="job")
+                self._running[record.id] = _Running(task)
+
+    async def _guarded(self, record: JobRecord) -> None:
+        crashes: list[Exception] = []
+        try:
+            await guard(self._work(record), crashes.append)
+            if crashes:
+                log.error("job_failed", kind=record.kind, exc_info=crashes[0])
+                code = getattr(crashes[0], "code", "server_error")
+                await self._end_failed(record, str(code), "the work crashed")
+        finally:
+            self._running.pop(record.id, None)
+            self._news.set()
+
+    async def _work(self, record: JobRecord) -> None:
+        try:
+            media, size = await self._written(record)
+        except DuologueError as exc:
+            log.warning("job_failed", kind=record.kind, code=exc.code)
+            await self._end_failed(record, exc.code, exc.message)
+            return
+        done = msgspec.structs.replace(
+            record,
+            status=JobStatus.COMPLETED,
+            progress=100,
+            media=media,
+            size_bytes=size,
+            completed_at=self._clock.wall_time(),
+        )
+        await self._store.update(self._expiring(done))
+        await self._make_room()
+
+    async def _written(self, record: JobRecord) -> tuple[str, int]:
+        """Do the work; returns the media type and the size of the result."""
+        media = ""
+        file: IO[bytes] = await asyncio.to_thread(self._files.begin, record.id)
+        try:
+            tell = partial(self._tell, record.id)
+            async for kind, data in self._works[record.kind](record.request, tell):
+                media = kind
+                await asyncio.to_thread(file.write, data)
+            return media, await asyncio.to_thread(self._files.finish, record.id, file)
+        finally:
+            file.close()
+
+    async def _end_failed(self, record: JobRecord, code: str, message: str) -> None:
+        await asyncio.to_thread(self._files.remove, record.id)
+        failed = msgspec.structs.replace(
+            record,
+            status=JobStatus.FAILED,
+            error_code=code,
+            error_message=message,
+            completed_at=self._clock.wall_time(),
+        )
+        await self._store.update(self._expiring(failed))
+
+    def _tell(self, job_id: str, progress: int) -> None:
+        running = self._running.get(job_id)
+        if running is not None:
+            running.progress = progress
+
+    def _expiring(self, record: JobRecord) -> JobRecord:
+        if record.completed_at is None:
+            return record
+        return msgspec.structs.replace(
+            record, expires_at=record.completed_at + self._settings.keep_s
+        )
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            await self._make_room()
+
+    async def _make_room(self) -> None:
+        """Forget what has been kept long enough, and the oldest where all is too much."""
+        now = self._clock.wall_time()
+        ended = await self._store.with_status(JobStatus.COMPLETED, JobStatus.FAILED)
+        total = sum(record.size_bytes for record in ended)
+        for record in ended:
+            is_old = record.expires_at is not None and record.expires_at <= now
+            if is_old or (total > self._settings.max_bytes and record.size_bytes):
+                total -= record.size_bytes
+                await self._forget(record.id)
+
+    async def _forget(self, job_id: str) -> None:
+        await self._store.delete(job_id)
+        await asyncio.to_thread(self._files.remove, job_id)
