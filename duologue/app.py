@@ -21,15 +21,13 @@ from duologue.core.clock import Clock, SystemClock
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.pools.fleet import Progress
 from duologue.gateway.http.front_door import FrontDoor
-from duologue.gateway.http.images import ImageRoutes
+from duologue.gateway.http.media import MediaEndpoints
 from duologue.gateway.http.models import ModelRoutes
 from duologue.gateway.http.openapi import OpenApiRoutes
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.speech import SpeechRoutes
 from duologue.gateway.http.status import StatusRoutes
 from duologue.gateway.http.transcriptions import TranscriptionRoutes
-from duologue.gateway.media.idempotency import IdempotencyKeys
-from duologue.gateway.media.offers import MediaModels
 from duologue.gateway.telephony.endpoint import PhoneEndpoint
 from duologue.gateway.telephony.signed import TwilioRequests
 from duologue.gateway.telephony.voice import TwilioVoiceRoutes
@@ -144,15 +142,12 @@ async def running_app(
         ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
     )
     speech_streams = SpeechStreamEndpoint(services, admission)
-    media = MediaModels(
+    media = MediaEndpoints(
+        services,
+        engine,
         {name: each.offer for name, each in pipelines.items() if each.offer is not None},
-        gateway.http.default_model_for,
-    )
-    media_engine = EngineClient(engine, clock, id_maker(), gateway.http.media_timeout_s)
-    idempotency = IdempotencyKeys(
-        gateway.http.idempotency_s,
-        gateway.http.idempotency_keys,
-        gateway.http.idempotency_bytes,
+        settings.jobs,
+        settings.artifacts.cache_dir / "jobs",
     )
     wyoming = (
         None
@@ -167,18 +162,14 @@ async def running_app(
     )
     routes = [
         *StatusRoutes(host, admission, metrics, looks).routes(),
-        *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
         *ClientSecretRoutes(host, access, gateway.http).routes(),
         *BetaSecretRoutes(host, access, gateway.http).routes(),
-        *StatusRoutes(sessions, admission, metrics).routes(),
-        *ModelRoutes(services.catalogue, clock.wall_time(), media).routes(),
-        *ClientSecretRoutes(sessions, access, gateway.http).routes(),
-        *BetaSecretRoutes(sessions, access, gateway.http).routes(),
+        *ModelRoutes(services.catalogue, clock.wall_time(), media.models).routes(),
         *TwilioVoiceRoutes(access, signed, gateway.http).routes(),
         *SpeechRoutes(services).routes(),
         *ChatRoutes(services, files).routes(),
         *TranscriptionRoutes(services, files).routes(),
-        *ImageRoutes(services, media, media_engine, idempotency).routes(),
+        *media.routes(),
         *speech_streams.routes(),
         *CallRoutes(calls, admission, access, gateway.http).routes(),
     ]
@@ -203,6 +194,31 @@ async def running_app(
         await gateway.start()
         await side.engine.start(progress)
         gateway.admission.open()
+        if traces is not None:
+            undo.push_async_callback(asyncio.to_thread, traces.close)
+        if recordings is not None:
+            undo.push_async_callback(asyncio.to_thread, recordings.close)
+        undo.push_async_callback(engine.stop)
+        undo.push_async_callback(runner.cleanup)
+        # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
+        undo.push_async_callback(connections.wait_closed, 2 * gateway.close_timeout_s)
+        undo.push_async_callback(speech_streams.close_all)
+        undo.push_async_callback(calls.stop)
+        if wyoming is not None:
+            undo.push_async_callback(wyoming.close)
+        undo.callback(sessions.close_all, ErrorCode.SHUTTING_DOWN)
+        undo.callback(lag.stop)
+        undo.callback(watch.stop)
+        await runner.setup()
+        await calls.start()
+        await _listen(runner, gateway, tls)
+        if wyoming is not None:
+            await wyoming.start()
+        lag.start()
+        watch.start()
+        await engine.start(progress)
+        await undo.enter_async_context(media.running())
+        admission.open()
         yield App(
             gateway.url,
             gateway.tls,

@@ -12,6 +12,7 @@ from duologue.config import Section
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.hosts.settings import HostsSettings
+from duologue.jobs.settings import JobSettings
 from duologue.sessions.settings import SessionSettings
 from duologue.telemetry.settings import TelemetrySettings
 
@@ -43,5 +44,6 @@ class Settings(Section):
     sessions: SessionSettings = SessionSettings()
     hosts: HostsSettings = HostsSettings()
     engine: EngineSettings = EngineSettings()
+    jobs: JobSettings = JobSettings()
     artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings)
     telemetry: TelemetrySettings = TelemetrySettings()

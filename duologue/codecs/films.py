@@ -126,6 +126,18 @@ class FilmReader:
             )
 
 
+def first_picture(data: bytes, limits: FilmLimits) -> Pixels:
+    """Return the first picture of a file.
+
+    Raises:
+        ClientError: There is none.
+        LimitExceeded: It is too large.
+    """
+    for picture in FilmReader(data, limits).pictures():
+        return picture
+    raise _undecodable()
+
+
 def _samples(frame: av.AudioFrame) -> NDArray[np.float32]:
     return frame.to_ndarray().astype(np.float32, copy=False)
 

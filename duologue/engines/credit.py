@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from duologue.core.audio import SAMPLE_BYTES
-from duologue.engines.payloads import AudioChunk, Payload, SpeechMark, StepsDone, TokenUsage
+from duologue.engines.media_payloads import StepsDone
+from duologue.engines.payloads import AudioChunk, Payload, SpeechMark, TokenUsage
 
 
 def cost(payload: Payload) -> int:

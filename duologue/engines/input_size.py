@@ -5,14 +5,12 @@ Both ends of a link use it: the engine adds what it sends, workers say what they
 
 from __future__ import annotations
 
+from duologue.engines.media_payloads import DrawImage, MakeSound, MakeVideo
 from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,
     ChatRequest,
-    DrawImage,
     LockstepStart,
-    MakeSound,
-    MakeVideo,
     Payload,
     SpeakText,
     TextDelta,

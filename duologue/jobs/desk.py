@@ -97,16 +97,14 @@ class JobDesk:
         try:
             await self._store.open()
             await self._take_up()
-            async with asyncio.TaskGroup() as group:
-                keeper = group.create_task(self._keep(group), name="jobs")
-                sweeper = group.create_task(self._sweep(), name="jobs-sweep")
-                try:
-                    yield
-                finally:
-                    keeper.cancel()
-                    sweeper.cancel()
-                    for running in self._running.values():
-                        running.task.cancel()
+            # Not a group around the body, which would wrap whatever is raised there.
+            loop = asyncio.get_running_loop()
+            keeper = loop.create_task(self._run(), name="jobs")
+            try:
+                yield
+            finally:
+                keeper.cancel()
+                await asyncio.wait((keeper,))
         finally:
             await self._store.close()
             self._files.close()
@@ -215,22 +213,35 @@ class JobDesk:
         await self._make_room()
         self._news.set()
 
+    async def _run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._sweep(), name="jobs-sweep")
+            await self._keep(group)
+
     async def _keep(self, group: asyncio.TaskGroup) -> None:
         """Begin jobs while there is room for them."""
         while True:
             await self._news.wait()
             self._news.clear()
-            while len(self._running) < self._settings.max_running:
-                record = await self._store.next_queued()
-                if record is None:
-                    break
-                begun = msgspec.structs.replace(
-                    record, status=JobStatus.RUNNING, attempts=record.attempts + 1
-                )
-                await self._store.update(begun)
-                self._queued -= 1
-                task = group.create_task(self._guarded(begun), name="job")
-                self._running[record.id] = _Running(task)
+            await guard(self._begin_some(group), self._crashed)
+
+    async def _begin_some(self, group: asyncio.TaskGroup) -> None:
+        while len(self._running) < self._settings.max_running:
+            record = await self._store.next_queued()
+            if record is None:
+                return
+            begun = msgspec.structs.replace(
+                record, status=JobStatus.RUNNING, attempts=record.attempts + 1
+            )
+            await self._store.update(begun)
+            self._queued -= 1
+            task = group.create_task(self._guarded(begun), name="job")
+            self._running[record.id] = _Running(task)
+
+    @staticmethod
+    def _crashed(exc: Exception) -> None:
+        """Say that the records could not be kept; the next news are another attempt."""
+        log.error("jobs_crashed", exc_info=exc)
 
     async def _guarded(self, record: JobRecord) -> None:
         crashes: list[Exception] = []
@@ -238,8 +249,16 @@ class JobDesk:
             await guard(self._work(record), crashes.append)
             if crashes:
                 log.error("job_failed", kind=record.kind, exc_info=crashes[0])
-                code = getattr(crashes[0], "code", "server_error")
-                await self._end_failed(record, str(code), "the work crashed")
+                failed = self._end_failed(record, ErrorCode.SERVER_ERROR, "the work crashed")
+                await guard(failed, self._crashed)
+        except asyncio.CancelledError:
+            if not self._running[record.id].deleted:
+                # The server ends in good order: this was no attempt that brought it down.
+                waiting = msgspec.structs.replace(
+                    record, status=JobStatus.QUEUED, attempts=record.attempts - 1
+                )
+                await guard(self._store.update(waiting), self._crashed)
+            raise
         finally:
             self._running.pop(record.id, None)
             self._news.set()
@@ -301,7 +320,7 @@ class JobDesk:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_S)
-            await self._make_room()
+            await guard(self._make_room(), self._crashed)
 
     async def _make_room(self) -> None:
         """Forget what has been kept long enough, and the oldest where all is too much."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
@@ -14,6 +15,7 @@ from duologue.app import App, running_app
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
+from duologue.jobs.settings import JobSettings
 from duologue.settings import ModelSettings, Settings
 
 API_KEY = "key-of-the-tests"
@@ -57,11 +59,13 @@ def media_settings(
 
 @asynccontextmanager
 async def media_gateway(settings: Settings | None = None) -> AsyncIterator[MediaGateway]:
-    async with running_app(settings or media_settings()) as app:
-        url = f"http://127.0.0.1:{app.url.rpartition(':')[2]}"
-        key = {"Authorization": f"Bearer {API_KEY}"}
-        async with aiohttp.ClientSession(url, headers=key) as client:
-            yield MediaGateway(app, client)
+    with TemporaryDirectory() as folder:
+        jobs = JobSettings(folder=Path(folder))
+        async with running_app(settings or media_settings(jobs=jobs)) as app:
+            url = f"http://127.0.0.1:{app.url.rpartition(':')[2]}"
+            key = {"Authorization": f"Bearer {API_KEY}"}
+            async with aiohttp.ClientSession(url, headers=key) as client:
+                yield MediaGateway(app, client)
 
 
 async def error_of(answer: aiohttp.ClientResponse) -> tuple[int, str, str | None]:

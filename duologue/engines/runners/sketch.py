@@ -15,7 +15,8 @@ import numpy as np
 from duologue.codecs.fmp4.writer import Fmp4Writer
 from duologue.codecs.pictures import Pixels, encode, probe
 from duologue.core.errors import ClientError, EngineError, OutOfMemory
-from duologue.engines.payloads import DrawImage, ImageData, MakeVideo, Payload, StepsDone, VideoData
+from duologue.engines.media_payloads import DrawImage, ImageData, MakeVideo, StepsDone, VideoData
+from duologue.engines.payloads import Payload
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
 
@@ -60,7 +61,10 @@ class SketchRunner:
 
     def ready(self, job: Job) -> bool:
         """There is a request, or one that goes on."""
-        return bool(job.inputs) or job.state is not None
+        progress: _Progress | None = job.state
+        if progress is None:
+            return bool(job.inputs)
+        return not (progress.done and self._is_endless(progress.ask))
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Do one step of each."""
@@ -78,10 +82,9 @@ class SketchRunner:
             job.state = _Progress(ask)
         progress: _Progress = job.state
         ask = progress.ask
-        endless = self._settings.never_at in ask.prompt
-        progress.done += 0 if endless and progress.done else 1
+        progress.done += 1
         steps: list[Payload] = [StepsDone(progress.done, ask.steps)]
-        if progress.done < ask.steps or endless:
+        if progress.done < ask.steps or self._is_endless(ask):
             return Step([*steps, *self._partial(progress)])
         if self._settings.no_memory_at in ask.prompt:
             return Step(error=OutOfMemory("a sketch had no memory"))
@@ -92,6 +95,9 @@ class SketchRunner:
         except ClientError as exc:
             return Step(error=EngineError(exc.message, code=exc.code))
         return Step([*steps, *made], done=True)
+
+    def _is_endless(self, ask: DrawImage | MakeVideo) -> bool:
+        return self._settings.never_at in ask.prompt
 
     @staticmethod
     def _partial(progress: _Progress) -> list[Payload]:
@@ -132,4 +138,5 @@ def _tone(samples: int, number: int) -> np.ndarray[tuple[int, ...], np.dtype[np.
     return (0.2 * np.sin(2 * np.pi * 440 * at)).astype(np.float32)[None]
 
 
-SKETCH = RunnerType.plain(SketchSettings, SketchRunner)
+# One that wakes itself: a request that is not ready is not done, but may wait for ever.
+SKETCH = RunnerType(SketchSettings, lambda values, _wake: SketchRunner(values), wakes_itself=True)

@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from duologue.codecs.pictures import CONTENT_TYPES
-from duologue.engines.payloads import DrawImage, ImageData, LoraChoice
+from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice
 from duologue.gateway.auth import presented_key
 from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.body import Form, form_message, read_form, read_json

@@ -27,6 +27,7 @@ _ERRORS: Mapping[int, str] = {
     410: "It was there, and is no more.",
     413: "The body, or something in it, is over a limit.",
     415: "The body is of a type that is not read here.",
+    422: "What was asked for could not be made.",
     429: "Too many requests with this key; `Retry-After` says when to come again.",
     500: "A model failed.",
     501: "This server is not equipped for it.",

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import DrawImage, ImageData
+from duologue.engines.media_payloads import DrawImage, ImageData
 from duologue.gateway.engine_client import EngineClient, Outputs
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from duologue.engines.credit import cost
+from duologue.engines.media_payloads import StepsDone
 from duologue.engines.payloads import (
     AudioChunk,
     Payload,
     SpeechMark,
-    StepsDone,
     TextDelta,
     TokenUsage,
     VoiceActivity,

@@ -3,15 +3,13 @@ from __future__ import annotations
 import pytest
 
 from duologue.engines.input_size import INPUT_OVERHEAD_BYTES, input_bytes
+from duologue.engines.media_payloads import DrawImage, MakeSound, MakeVideo
 from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,
     ChatRequest,
     DecodeSpeech,
-    DrawImage,
     LockstepStart,
-    MakeSound,
-    MakeVideo,
     Payload,
     SpeakText,
     TextDelta,

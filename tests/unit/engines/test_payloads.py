@@ -5,26 +5,29 @@ from typing import get_args
 import msgspec
 import pytest
 
+from duologue.engines.media_payloads import (
+    DrawImage,
+    ImageData,
+    LoraChoice,
+    MakeSound,
+    MakeVideo,
+    SoundData,
+    StepsDone,
+    VideoData,
+)
 from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,
     ChatRequest,
     DecodeSpeech,
-    DrawImage,
     EndOfTurn,
-    ImageData,
     LockstepFrame,
     LockstepFreeze,
     LockstepRewind,
     LockstepStart,
-    LoraChoice,
-    MakeSound,
-    MakeVideo,
     Payload,
-    SoundData,
     SpeakText,
     SpeechMark,
-    StepsDone,
     TextDelta,
     TokenUsage,
     ToolCall,
@@ -32,7 +35,6 @@ from duologue.engines.payloads import (
     Tools,
     ToolSpec,
     Transcript,
-    VideoData,
     VoiceActivity,
 )
 

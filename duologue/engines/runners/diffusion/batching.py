@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias, TypeVar
 
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import DrawImage, MakeSound, MakeVideo, Payload
+from duologue.engines.media_payloads import DrawImage, MakeSound, MakeVideo
+from duologue.engines.payloads import Payload
 
 Ask: TypeAlias = DrawImage | MakeVideo | MakeSound
 T = TypeVar("T")

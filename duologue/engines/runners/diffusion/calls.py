@@ -14,7 +14,7 @@ from PIL import Image
 
 from duologue.codecs.pictures import decode
 from duologue.core.errors import ClientError, EngineError
-from duologue.engines.payloads import DrawImage, MakeSound, MakeVideo
+from duologue.engines.media_payloads import DrawImage, MakeSound, MakeVideo
 from duologue.engines.runners.diffusion.batching import LIMIT_EXCEEDED, UNSUPPORTED, Ask
 from duologue.engines.runners.diffusion.pipelines import Use
 from duologue.engines.runners.diffusion.settings import DiffusionSettings

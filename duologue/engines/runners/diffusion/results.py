@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from duologue.codecs.fmp4.writer import Fmp4Writer
 from duologue.codecs.pictures import Pixels, encode
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import DrawImage, ImageData, MakeVideo, SoundData, VideoData
+from duologue.engines.media_payloads import DrawImage, ImageData, MakeVideo, SoundData, VideoData
 
 PICTURES_A_CHUNK = 4
 """Pictures of a video that are encoded between two looks at what else there is to do."""

@@ -15,7 +15,7 @@ import torch
 
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError, EngineError, OutOfMemory
-from duologue.engines.payloads import DrawImage, MakeVideo
+from duologue.engines.media_payloads import DrawImage, MakeVideo
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.diffusion.batching import Ask, ask_of, check_size, choose_batch
 from duologue.engines.runners.diffusion.pipelines import Pipelines

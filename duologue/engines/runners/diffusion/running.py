@@ -15,7 +15,8 @@ from PIL import Image
 
 from duologue.codecs.films import FilmLimits, FilmReader
 from duologue.core.errors import ClientError, EngineError
-from duologue.engines.payloads import DrawImage, MakeVideo, Payload, StepsDone
+from duologue.engines.media_payloads import DrawImage, MakeVideo, StepsDone
+from duologue.engines.payloads import Payload
 from duologue.engines.runners.diffusion import preview, results
 from duologue.engines.runners.diffusion.batching import LIMIT_EXCEEDED, Ask
 from duologue.engines.runners.diffusion.calls import arguments, use_of

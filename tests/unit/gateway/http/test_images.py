@@ -75,7 +75,7 @@ async def test_an_edit_begins_with_an_image() -> None:
         assert probe(base64.b64decode(page["data"][0]["b64_json"])).width == 64
         *_, completed = await events(await edit(gateway, PNG, stream="true"))
         assert completed["type"] == "image_edit.completed"
-        assert await error_of(await edit(gateway)) == (400, "missing_parameter", "image")
+        assert await error_of(await edit(gateway)) == (400, "missing_required_parameter", "image")
         assert await error_of(await edit(gateway, PNG, PNG)) == (400, "unsupported", "image")
         assert await error_of(await edit(gateway, b"GIF")) == (400, "undecodable_image", "image")
 

@@ -5,7 +5,8 @@ import pytest
 from duologue.core.clock import SystemClock
 from duologue.core.errors import EngineError
 from duologue.core.ids import id_maker
-from duologue.engines.payloads import DrawImage, ImageData, Payload, StepsDone
+from duologue.engines.media_payloads import DrawImage, ImageData, StepsDone
+from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, Outcome, Output, Request, Subscriber
 from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.media.drawing import drawn

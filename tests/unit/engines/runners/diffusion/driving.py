@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import DrawImage, Payload
+from duologue.engines.media_payloads import DrawImage
+from duologue.engines.payloads import Payload
 from duologue.engines.runners.contract import Job
 from duologue.engines.runners.diffusion.runner import DiffusionRunner
 from duologue.engines.runners.diffusion.settings import DiffusionSettings

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import DrawImage, LoraChoice, MakeSound, MakeVideo, TextDelta
+from duologue.engines.media_payloads import DrawImage, LoraChoice, MakeSound, MakeVideo
+from duologue.engines.payloads import TextDelta
 from duologue.engines.runners.diffusion.batching import (
     Ask,
     ask_of,

@@ -6,7 +6,7 @@ import pytest
 
 from duologue.codecs.pictures import encode
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import DrawImage, MakeSound, MakeVideo
+from duologue.engines.media_payloads import DrawImage, MakeSound, MakeVideo
 from duologue.engines.runners.diffusion.calls import arguments, use_of
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
 

@@ -8,7 +8,7 @@ from peft import LoraConfig
 from peft.utils import get_peft_model_state_dict
 
 from duologue.core.errors import ConfigError, EngineError
-from duologue.engines.payloads import ImageData, LoraChoice
+from duologue.engines.media_payloads import ImageData, LoraChoice
 from duologue.engines.runners.diffusion.pipelines import Pipelines, takes
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
 from tests.unit.engines.runners.diffusion.driving import CAT, Driven, runner_of

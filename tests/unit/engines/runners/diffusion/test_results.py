@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from duologue.core.errors import EngineError
-from duologue.engines.payloads import DrawImage, MakeVideo
+from duologue.engines.media_payloads import DrawImage, MakeVideo
 from duologue.engines.runners.diffusion.results import Film, image, rate_of, sound, to_pixels
 
 pytestmark = pytest.mark.diffusion

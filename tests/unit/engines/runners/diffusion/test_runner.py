@@ -11,13 +11,8 @@ import torch
 
 from duologue.codecs.pictures import decode, encode
 from duologue.core.errors import ConfigError, OutOfMemory
-from duologue.engines.payloads import (
-    DrawImage,
-    ImageData,
-    LoraChoice,
-    StepsDone,
-    TextDelta,
-)
+from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice, StepsDone
+from duologue.engines.payloads import TextDelta
 from tests.unit.engines.runners.diffusion.driving import (
     CAT,
     WORDS,

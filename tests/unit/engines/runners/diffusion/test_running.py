@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from duologue.codecs.fmp4.writer import Fmp4Writer
-from duologue.engines.payloads import MakeSound, MakeVideo, SoundData, StepsDone, VideoData
+from duologue.engines.media_payloads import MakeSound, MakeVideo, SoundData, StepsDone, VideoData
 from duologue.engines.runners.diffusion.results import to_pixels
 from duologue.engines.runners.diffusion.running import Batch
 from tests.unit.engines.runners.diffusion.driving import Driven, library, runner_of

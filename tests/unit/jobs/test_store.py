@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiosqlite
+import msgspec
+import pytest
+
+from duologue.core.errors import ConfigError
+from duologue.jobs.records import JobStatus
+from duologue.jobs.store import JobStore
+from tests.unit.jobs.desks import record
+
+
+@asynccontextmanager
+async def store(folder: Path) -> AsyncIterator[JobStore]:
+    made = JobStore(folder / "jobs.sqlite")
+    await made.open()
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def test_records_are_there_after_a_restart(tmp_path: Path) -> None:
+    done = record(
+        status=JobStatus.COMPLETED, media="video/mp4", size_bytes=7, completed_at=2.5, expires_at=9
+    )
+    async with store(tmp_path) as first:
+        await first.insert(record())
+        await first.update(done)
+    async with store(tmp_path) as second:
+        assert await second.get("job_1") == done
+        assert await second.get("job_2") is None
+        await second.delete("job_1")
+        assert await second.get("job_1") is None
+
+
+async def test_the_oldest_that_waits_is_next(tmp_path: Path) -> None:
+    async with store(tmp_path) as jobs:
+        for number in (3, 1, 2):
+            await jobs.insert(record(number))
+        await jobs.update(record(3, status=JobStatus.RUNNING))
+        assert (await jobs.next_queued()) == record(1)
+        assert await jobs.count(JobStatus.QUEUED) == 2
+        assert [each.id for each in await jobs.with_status(JobStatus.RUNNING)] == ["job_3"]
+
+
+async def test_pages_hold_a_callers_own_jobs(tmp_path: Path) -> None:
+    async with store(tmp_path) as jobs:
+        for number in range(1, 6):
+            await jobs.insert(record(number, caller="me" if number != 3 else "other"))
+
+        async def page(after: str | None, newest_first: bool) -> list[str]:
+            found = await jobs.page("me", "echo", after=after, limit=2, newest_first=newest_first)
+            return [each.id for each in found]
+
+        assert await page(None, True) == ["job_5", "job_4"]
+        assert await page("job_4", True) == ["job_2", "job_1"]
+        assert await page(None, False) == ["job_1", "job_2"]
+        assert await page("job_2", False) == ["job_4", "job_5"]
+        assert await page("job_nobody", True) == []
+
+
+async def test_one_key_is_one_job(tmp_path: Path) -> None:
+    async with store(tmp_path) as jobs:
+        await jobs.insert(record(1, idempotency_key="k", fingerprint=b"1"))
+        assert await jobs.with_key("me", "k") == record(1, idempotency_key="k", fingerprint=b"1")
+        assert await jobs.with_key("other", "k") is None
+        with pytest.raises(aiosqlite.IntegrityError):
+            await jobs.insert(record(2, idempotency_key="k"))
+        await jobs.insert(record(3, caller="other", idempotency_key="k"))
+        await jobs.insert(msgspec.structs.replace(record(4)))
+
+
+async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "jobs.sqlite").write_bytes(b"no database, but long enough to be one" * 100)
+    with pytest.raises(ConfigError, match=r"jobs\.sqlite"):
+        await JobStore(tmp_path / "jobs.sqlite").open()
