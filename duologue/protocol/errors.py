@@ -57,6 +57,7 @@ class ErrorCode(StrEnum):
     JOB_NOT_FOUND = "video_not_found"
     JOB_NOT_READY = "video_not_ready"
     JOB_FAILED = "video_failed"
+    OWNER_LOST = "owner_lost"
     IDEMPOTENCY_IN_PROGRESS = "idempotency_in_progress"
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
     NO_RECOGNISER = "no_recogniser"
@@ -171,6 +172,7 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.JOB_NOT_FOUND: _client(404, "There is no such video."),
         ErrorCode.JOB_NOT_READY: _client(404, "The video is not finished yet.", retry=True),
         ErrorCode.JOB_FAILED: _client(422, "The video could not be made."),
+        ErrorCode.OWNER_LOST: _server(500, "The server ended, again and again, while making this."),
         ErrorCode.IDEMPOTENCY_IN_PROGRESS: _client(
             409, "A request with this Idempotency-Key is being worked on.", retry=True
         ),
