@@ -80,6 +80,8 @@ async def running_edge(
         await connection.start()
         gateway.undone_by(undo, lambda: host.leave(ErrorCode.SHUTTING_DOWN))
         await gateway.start(shared_port=True)
+        if order.index == 0:  # a folder of jobs has one owner
+            await undo.enter_async_context(gateway.media.running())
         gateway.admission.open()
         yield EdgeApp(gateway.url, host, gateway)
         await gateway.stop_listening()

@@ -16,6 +16,7 @@ from aiohttp import web
 # Loading the codec takes a tenth of a second: not in the middle of a call.
 from duologue.codecs import opus_stream as opus_stream
 from duologue.codecs.containers import AudioFileDecoder, ReadLimits
+from duologue.composition.engine_side import named_pipelines
 from duologue.composition.listening import Tls, chosen_tls, listen, url_of
 from duologue.core.clock import Clock
 from duologue.core.ids import id_maker
@@ -37,6 +38,7 @@ from duologue.gateway.http.cors import CrossOrigin
 from duologue.gateway.http.counting import RequestCount
 from duologue.gateway.http.faults import server_logger
 from duologue.gateway.http.front_door import FrontDoor
+from duologue.gateway.http.media import MediaEndpoints
 from duologue.gateway.http.models import ModelRoutes
 from duologue.gateway.http.openapi import OpenApiRoutes
 from duologue.gateway.http.services import HttpServices
@@ -100,6 +102,7 @@ class GatewaySide:
     calls: Calls
     connections: OpenConnections
     speech_streams: SpeechStreamEndpoint
+    media: MediaEndpoints
     wyoming: WyomingServer | None
     watch: ConnectionWatch
     lag: LoopLagProbe
@@ -191,6 +194,17 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         clock,
         id_maker(),
     )
+    media = MediaEndpoints(
+        services,
+        engine,
+        {
+            name: pipeline.offer
+            for name, pipeline in named_pipelines(settings).items()
+            if pipeline.offer is not None
+        },
+        settings.jobs,
+        settings.artifacts.cache_dir / "jobs",
+    )
     files = AudioFileDecoder(
         ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
     )
@@ -204,13 +218,14 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     )
     routes = [
         *StatusRoutes(host, admission, metrics, looks, ground.page).routes(),
-        *ModelRoutes(services.catalogue, clock.wall_time()).routes(),
+        *ModelRoutes(services.catalogue, clock.wall_time(), media.models).routes(),
         *ClientSecretRoutes(host, access, gateway.http).routes(),
         *BetaSecretRoutes(host, access, gateway.http).routes(),
         *TwilioVoiceRoutes(access, signed, gateway.http).routes(),
         *SpeechRoutes(services).routes(),
         *ChatRoutes(services, files).routes(),
         *TranscriptionRoutes(services, files).routes(),
+        *media.routes(),
         *speech_streams.routes(),
         *CallRoutes(calls, admission, access, gateway.http).routes(),
     ]
@@ -238,6 +253,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         calls=calls,
         connections=connections,
         speech_streams=speech_streams,
+        media=media,
         wyoming=wyoming,
         watch=watch,
         looks=looks,
