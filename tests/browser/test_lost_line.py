@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from duologue.app import App, running_app
+from duologue.gateway.webrtc.settings import WebRtcSettings
 from tests.browser.chromium import Page
 from tests.browser.conftest import Browse
+from tests.browser.test_sdk import EAR, FLAGS, said, start
 from tests.browser.test_sdk import line as entry
-from tests.browser.test_sdk import said, start
 from tests.browser.voice import silence
 from tests.conformance.talking_gateway import talking_settings
 from tests.fakes.breakable_line import BreakableLine, breakable_line
@@ -52,7 +53,9 @@ async def patient(folder: Path) -> AsyncIterator[App]:
     """A gateway that waits for callers who vanish."""
     settings = talking_settings(folder)
     sessions = settings.sessions.model_copy(update={"disconnect_grace_s": 20.0})
-    door = settings.gateway.model_copy(update={"api_keys": ()})
+    door = settings.gateway.model_copy(
+        update={"api_keys": (), "webrtc": WebRtcSettings(bind_address="127.0.0.1")}
+    )
     async with running_app(
         settings.model_copy(update={"sessions": sessions, "gateway": door})
     ) as app:
@@ -154,3 +157,26 @@ async def test_a_session_that_is_gone_is_told(
         problem = await page.evaluate("seen.problem.at(-1)")
         assert problem["kind"] == "session-gone"
         assert "Connect again" in problem["steps"][0]
+
+
+async def test_over_webrtc_another_offer_goes_on_with_the_answer(
+    browse: Browse, app: App, cable: BreakableLine
+) -> None:
+    microphone = (silence(1.5), said("hello long"), silence(40))
+    async with browse(microphone, flags=FLAGS, scripts=(EAR,), url=blank(cable)) as page:
+        options = {"transport": "webrtc", "fallback": False, "key": ""}
+        assert await page.evaluate(start(**options)) == "webrtc"
+        await page.evaluate(FOLLOW)
+        await page.until(f"{PLAYED}.some(({{ heardCharacters }}) => heardCharacters > 8)", 20)
+        # Without a word to the server, as when a network is left for another one.
+        await page.evaluate("peer.close()")
+        await page.until("call.isReconnecting", 10)
+        await page.until("window.back !== undefined", 15)
+        assert len(app.sessions) == 1
+        created = "seen.event.filter(({ type }) => type === 'session.created')"
+        await page.until(f"{created}.length === 2")
+        first, second = await page.evaluate(created)
+        assert second["session"]["id"] == first["session"]["id"]
+        await page.until(entry(ANSWER, "heard"), 25)
+        assert await page.evaluate(ERRORS) == []
+        await page.evaluate("call.hangUp()")

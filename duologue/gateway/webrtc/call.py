@@ -67,6 +67,7 @@ class Call:
     Life: ``answer`` once, ``run`` until it is over.
 
     Args:
+        goes_on: With the session of a call before this one.
         left: What a call before this one, with the same session, had still to play.
 
     Concurrency:
@@ -83,6 +84,7 @@ class Call:
         wheel: TimerWheel,
         dialect: Dialect = REALTIME_JSON,
         left: Playout | None = None,
+        goes_on: bool = False,
     ) -> None:
         self.id = call_id
         self.offer = offer
@@ -105,6 +107,7 @@ class Call:
 
         if audio is not None:
             self.playout = left or Playout(FRAME_BYTES, AUDIO_OUT_HZ)
+        self.goes_on = goes_on
         self.waits = False
         """The connection is lost, and the session may go on in another call."""
 
@@ -136,11 +139,18 @@ class Call:
                     await self._connected.wait()
             except TimeoutError:
                 get_logger("gateway").info("webrtc_peer_not_connected", call_id=self.id)
-                self.end(ErrorCode.PEER_NOT_CONNECTED)
+                self._give_up()
             await self._over.wait()
             await self._flush()
         finally:
             await self.release()
+
+    def _give_up(self) -> None:
+        """Nobody has connected; a session that another call had before may still be waited for."""
+        if self.goes_on:
+            self.waits = True
+            self.session.detach(self)
+        self.end(ErrorCode.PEER_NOT_CONNECTED)
 
     async def release(self) -> None:
         """Drop the connection, whatever state the call is in."""

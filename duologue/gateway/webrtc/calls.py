@@ -141,6 +141,7 @@ class Calls:
             self._clock,
             self._wheel,
             left=None if back is None else self._unplayed(back.session_id),
+            goes_on=back is not None,
         )
         try:
             answer = await call.answer(self._backend, self._group)

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { Backoff, GIVE_UP_MS } from "../../../duologue/web_demo/sdk/wire/backoff.js";
 import { DuplexLine } from "../../../duologue/web_demo/sdk/wire/duplex-line.js";
 import { LOOK_EVERY_MS, LineWatch, SILENCE_MS } from "../../../duologue/web_demo/sdk/wire/line-watch.js";
+import { ReofferingLine } from "../../../duologue/web_demo/sdk/wire/reoffering-line.js";
 import { KEPT_SAMPLES, SentLog } from "../../../duologue/web_demo/sdk/wire/sent-log.js";
 
 const GONE = { code: 1006, reason: "", wasOpen: true, wasStalled: false };
@@ -90,6 +91,84 @@ test("events are bounded", () => {
   const log = new SentLog();
   for (let n = 0; n < 600; n += 1) log.note({ type: "x" });
   assert.equal(log.length, 512);
+});
+
+// Line over WebRTC
+
+class FakePeerLine {
+  isClosed = false;
+  sent = [];
+  connect(url, key) {
+    Object.assign(this, { url, key });
+  }
+  setTrack(track) {
+    this.track = track;
+  }
+  setOpen(isOpen) {
+    this.isOpen = isOpen;
+  }
+  send(event) {
+    this.sent.push(event);
+  }
+  close() {
+    this.isClosed = true;
+  }
+}
+
+function offers(t) {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const lines = [];
+  let now = 0;
+  const make = () => (lines.push(new FakePeerLine()), lines.at(-1));
+  const line = new ReofferingLine(make, { now: () => now, random: () => 0.5 });
+  const seen = { opened: 0, closed: [], reconnecting: [], reconnected: [] };
+  line.onOpen = () => (seen.opened += 1);
+  line.onClosed = (closing) => seen.closed.push(closing);
+  line.onReconnecting = ({ attempt }) => seen.reconnecting.push(attempt);
+  line.onReconnected = ({ attempts }) => seen.reconnected.push(attempts);
+  line.nextKey = async () => "ek_2";
+  line.setTrack("microphone");
+  line.connect(new URL("http://h/v1/realtime/calls?model=m"), "ek_1");
+  const pass = async (ms) => {
+    now += ms;
+    t.mock.timers.tick(ms);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { line, lines, seen, pass };
+}
+
+test("over WebRTC another offer names the session", async (t) => {
+  const { line, lines, seen, pass } = offers(t);
+  assert.equal(lines[0].url.search, "?model=m&resumable=1");
+  lines[0].onOpen();
+  lines[0].onEvent(created());
+  line.setOpen(true);
+  lines[0].onClosed(GONE);
+  await pass(200);
+  assert.equal(lines[1].url.search, "?model=m&session_id=s&resume_token=t1");
+  assert.deepEqual([lines[1].key, lines[1].track, lines[1].isOpen], ["ek_2", "microphone", true]);
+  assert.ok(lines[1].isOneOfSeveral, "its failure must not end the session");
+  lines[1].onClosed({ ...GONE, wasOpen: false });
+  await pass(500);
+  lines[2].onOpen();
+  lines[2].onEvent(created({ resume_token: "t2" }));
+  assert.deepEqual(seen, { opened: 1, closed: [], reconnecting: [1, 2], reconnected: [2] });
+  lines[2].onClosed(GONE);
+  await pass(200);
+  assert.equal(lines[3].url.searchParams.get("resume_token"), "t2");
+  lines[3].onClosed({ ...GONE, wasOpen: false, refusedWith: "session_resume_conflict" });
+  assert.equal(seen.closed[0].problem.kind, "session-gone");
+  await pass(60_000);
+  assert.equal(lines.length, 4);
+});
+
+test("over WebRTC, what never got through is not tried again by itself", async (t) => {
+  const { line, lines, seen, pass } = offers(t);
+  const blocked = { ...GONE, wasOpen: false, isBlocked: true };
+  lines[0].onClosed(blocked);
+  await pass(60_000);
+  assert.deepEqual([seen.closed, lines.length], [[blocked], 1]);
+  line.close();
 });
 
 // Line

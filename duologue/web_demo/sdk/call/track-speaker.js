@@ -20,6 +20,8 @@ export class TrackSpeaker {
   #items = new Map();
   /** @type {{ id: string, since_ms: number } | null} */
   #playing = null;
+  /** @type {{ id: string, played_ms: number } | null} */
+  #paused = null;
 
   /** @type {(report: PlaybackReport) => void} */
   onReport = () => {};
@@ -39,7 +41,10 @@ export class TrackSpeaker {
       if (this.#items.size > MAX_RESPONSES) this.#items.delete(oldest);
     } else if (type === "output_audio_buffer.started") {
       this.onSilence(false);
-      this.#playing = { id: this.#items.get(response_id) ?? "", since_ms: this.#now() };
+      const id = this.#items.get(response_id) ?? "";
+      const before_ms = this.#paused?.id === id ? this.#paused.played_ms : 0;
+      this.#paused = null;
+      this.#playing = { id, since_ms: this.#now() - before_ms };
       this.#report("started");
     } else if (type === "output_audio_buffer.stopped") {
       this.#report("finished");
@@ -47,6 +52,14 @@ export class TrackSpeaker {
     } else if (type === "output_audio_buffer.cleared") {
       this.#playing = null;
     }
+  }
+
+  /** Nothing comes for now; what is being heard may go on on another track. */
+  pause() {
+    if (!this.#playing) return;
+    const { id, since_ms } = this.#playing;
+    this.#paused = { id, played_ms: this.#now() - since_ms };
+    this.#playing = null;
   }
 
   /** Time has passed. */

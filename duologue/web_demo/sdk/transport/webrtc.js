@@ -6,6 +6,7 @@ import { TrackPlayer } from "../audio/track-player.js";
 import { ServerPlays } from "../call/heard-reports.js";
 import { TrackSpeaker } from "../call/track-speaker.js";
 import { callsUrl } from "../wire/line.js";
+import { ReofferingLine } from "../wire/reoffering-line.js";
 import { WebRtcLine } from "../wire/webrtc-line.js";
 
 /** @typedef {import("./transport.js").Transport} Transport */
@@ -15,10 +16,12 @@ export class WebRtcTransport {
   name = /** @type {const} */ ("webrtc");
   isDuplex = false;
   onFull = () => {};
-  line = new WebRtcLine();
+  line = new ReofferingLine(() => new WebRtcLine());
   sound = new TrackPlayer();
   speaker = new TrackSpeaker(() => performance.now());
   heard = new ServerPlays((event) => this.line.send(event));
+
+  #online = () => this.line.hurry();
 
   /** @param {{ iceServers: RTCIceServer[] }} options */
   constructor({ iceServers }) {
@@ -41,7 +44,16 @@ export class WebRtcTransport {
     };
   }
 
-  follow() {}
+  /** @param {import("./transport.js").Follower} follower */
+  follow({ nextKey, reconnecting, reconnected }) {
+    this.line.nextKey = nextKey;
+    this.line.onReconnected = reconnected;
+    this.line.onReconnecting = (attempt) => {
+      this.speaker.pause();
+      reconnecting(attempt);
+    };
+    globalThis.addEventListener("online", this.#online);
+  }
 
   /**
    * @param {URL} baseUrl
@@ -63,6 +75,7 @@ export class WebRtcTransport {
   }
 
   close() {
+    globalThis.removeEventListener("online", this.#online);
     this.line.close();
     this.sound.close();
   }

@@ -11,6 +11,7 @@
  * @property {boolean} wasOpen false when the server never accepted the call
  * @property {boolean} wasStalled the line was given up because too much waited to be sent
  * @property {import("./problems.js").Problem} [problem] where the line itself knows what is wrong
+ * @property {string} [refusedWith] the server's own word for why it did not take an offer
  * @property {boolean} [isBlocked] the server would have taken the call; this kind of line does not
  *   get through, so another kind may
  */

@@ -17,6 +17,8 @@ const ANSWER_TIMEOUT_MS = 8000;
 const OPEN_TIMEOUT_MS = 6000;
 /** A network that comes back within this time has cost a gap, not the call. */
 const RETURN_TIMEOUT_MS = 10_000;
+/** Where another call could go on with the session, that is sooner there. */
+const REPLACE_TIMEOUT_MS = 2000;
 const MAX_BACKLOG_BYTES = 320_000;
 const NOT_IMPLEMENTED = 501;
 
@@ -41,6 +43,8 @@ export class WebRtcLine {
 
   /** @type {RTCIceServer[]} for networks that let nothing through but a relay */
   iceServers = [];
+  /** The session outlives this line, so a line that fails must not end it. */
+  isOneOfSeveral = false;
   onOpen = () => {};
   /** @type {(event: RealtimeEvent) => void} */
   onEvent = () => {};
@@ -170,7 +174,8 @@ export class WebRtcLine {
     clearTimeout(this.#timer);
     if (state === "failed") this.#end({});
     else if (state === "disconnected") {
-      this.#timer = setTimeout(() => this.#end({}), RETURN_TIMEOUT_MS);
+      const wait_ms = this.isOneOfSeveral ? REPLACE_TIMEOUT_MS : RETURN_TIMEOUT_MS;
+      this.#timer = setTimeout(() => this.#end({}), wait_ms);
     }
   }
 
@@ -187,7 +192,7 @@ export class WebRtcLine {
       message: error?.message ?? "",
       retryAfter_s: Number(answer.headers.get("Retry-After")) || 0,
     };
-    this.#end({ problem: refusalProblem(refusal) });
+    this.#end({ problem: refusalProblem(refusal), refusedWith: refusal.code });
   }
 
   /** @param {string} why */
@@ -198,7 +203,7 @@ export class WebRtcLine {
   /** @param {Partial<Closing>} closing */
   #end(closing) {
     const wasOpen = this.#wasOpen;
-    if (!wasOpen && this.#location) void hangUp(this.#location, this.#key);
+    if (!wasOpen && this.#location && !this.isOneOfSeveral) void hangUp(this.#location, this.#key);
     this.#release();
     this.onClosed({ code: 1006, reason: "", wasOpen, wasStalled: false, ...closing });
   }
