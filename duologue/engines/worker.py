@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO, cast
 
 import msgspec
 
@@ -25,6 +26,8 @@ from duologue.engines.messages import Died, Report, WorkerSpec
 from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.schedulers import SCHEDULERS
 from duologue.engines.stage_worker import StageWorker
+from duologue.engines.worker_log import MarkedLines
+from duologue.telemetry.logging import configure_logging
 
 WORKER_CRASHED = "worker_crashed"
 
@@ -67,6 +70,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _die_with_parent(int(sys.argv[2]))
+    configure_logging(log_format="json", stream=cast(TextIO, MarkedLines(sys.stdout)))
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
     reader = framing.FrameReader()

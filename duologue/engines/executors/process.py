@@ -22,6 +22,7 @@ from duologue.engines import framing
 from duologue.engines.executors.base import REPLICA_LOST, Loss, WorkerListener
 from duologue.engines.messages import Died, Ready, Report, ToWorker, WorkerSpec
 from duologue.engines.ports import WorkClass
+from duologue.engines.worker_log import read_marked
 
 log = structlog.get_logger(__name__)
 
@@ -171,6 +172,11 @@ class ProcessWorker:
 
     def printed(self, line: str) -> None:
         """The child, or a library in it, wrote a line to stdout or stderr."""
+        said = read_marked(line)
+        if said is not None:
+            what, values = said
+            log.info("worker_says", worker=self.name, what=what, **values)
+            return
         self.output_tail.append(line)
         log.debug("worker_output", worker=self.name, **{"pii.line": line})
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from structlog.testing import capture_logs
 
 from duologue.core.errors import EngineError
 from duologue.engines import framing
@@ -16,6 +17,7 @@ from duologue.engines.executors.process import QUIET_THREADS, ProcessExecutor, P
 from duologue.engines.messages import Append, Finish, JobEnded, JobTaken, Open, Ready, Report
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import Outcome, WorkClass
+from duologue.engines.worker_log import MARK
 from tests.unit.engines.executors.executor_contract import Ear, ExecutorContract, spec, stop
 
 
@@ -38,6 +40,26 @@ class TestProcessExecutor(ExecutorContract):
         found = environment_of(worker)
         assert (found["MINE"], found["OMP_WAIT_POLICY"]) == ("1", "ACTIVE")
         assert found["GOMP_SPINCOUNT"] == QUIET_THREADS["GOMP_SPINCOUNT"]
+        await stop(worker, ear)
+
+    async def test_what_a_worker_logs_is_logged_and_what_libraries_print_is_not(
+        self, executor: ProcessExecutor
+    ) -> None:
+        ear = Ear()
+        worker = await executor.start(spec(), ear)
+        await ear.ready()
+        with capture_logs() as logs:
+            worker.printed(MARK + '{"event": "model_loading", "percent": 10}')
+            worker.printed("somebody said this")
+        says, printed = logs
+        assert (says["event"], says["what"]) == ("worker_says", "model_loading")
+        assert (says["worker"], says["percent"]) == (worker.name, 10)
+        assert printed == {
+            "event": "worker_output",
+            "log_level": "debug",
+            "worker": worker.name,
+            "pii.line": "somebody said this",
+        }
         await stop(worker, ear)
 
     async def test_batch_work_is_nice_to_the_rest(self, executor: ProcessExecutor) -> None:
