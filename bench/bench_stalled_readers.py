@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from priority import add_urgent_option, check_urgent, go_first
 from process_tree import cpu_s, resident_kib
 from report import Report, Row, print_table
 from servers import Running, duologue, running
@@ -46,6 +47,8 @@ BOUNDS = ("output_buffer", "journal", "output_speech", "output_events")
 
 def main() -> None:
     args = _arguments()
+    if check_urgent(args.urgent):
+        go_first()
     report = Report(
         "bench_stalled_readers",
         f"{args.good} good readers with and without {args.stalled} stalled ones beside them, "
@@ -55,7 +58,7 @@ def main() -> None:
         order = (WITHOUT, WITH) if number % 2 == 0 else (WITH, WITHOUT)
         for side in order:
             stalled = args.stalled if side == WITH else 0
-            row = _measure(args.good, stalled, args.seconds)
+            row = _measure(args.good, stalled, args.seconds, urgent=args.urgent)
             report.add({"round": number, "side": side, **row})
     print_table(report.rows)
     draw(report.rows, report.picture)
@@ -89,13 +92,13 @@ def _ratio(pairs: Sequence[dict[str, Row]], what: str) -> float:
     return round(statistics.median(pair[WITH][what] / pair[WITHOUT][what] for pair in pairs), 3)
 
 
-def _measure(good: int, stalled: int, seconds: float) -> Row:
+def _measure(good: int, stalled: int, seconds: float, *, urgent: bool) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "duologue.yaml"
         places = good + 2 * stalled
         (Path(folder) / "scripted.yaml").write_text(yaml.safe_dump(_pipeline(places)))
         config.write_text(yaml.safe_dump(_config(places)))
-        with running(duologue(config=config)) as server:
+        with running(duologue(config=config), urgent=urgent) as server:
             return asyncio.run(_run(server, good, stalled, seconds))
 
 
@@ -116,9 +119,10 @@ def _config(places: int) -> dict[str, Any]:
 
 
 def _pipeline(places: int) -> dict[str, Any]:
-    """Tones, with a slot for everybody: an answer that waits for its reader keeps its own."""
-    stage = {"name": "tones", "runner": "tone", "executor": "inline", "max_jobs": places}
-    return {"name": "scripted", "stages": [stage]}
+    """Words, then tones, with a slot for everybody: what waits for its reader keeps its own."""
+    common = {"executor": "inline", "max_jobs": places}
+    words = {"name": "words", "runner": "script", "credit": 8, "edge": "text_only", **common}
+    return {"name": "scripted", "stages": [words, {"name": "tones", "runner": "tone", **common}]}
 
 
 class Seen:
@@ -161,7 +165,10 @@ async def _run(server: Running, good: int, stalled: int, seconds: float) -> Row:
 
 
 async def _look(server: Running, seen: Seen) -> None:
-    page = await asyncio.to_thread(server.get, "/metrics")
+    try:
+        page = await asyncio.to_thread(server.get, "/metrics")
+    except TimeoutError:
+        return  # the machine is busy with something else
     figures = dict(line.rsplit(" ", 1) for line in page.splitlines() if line[:1] != "#")
     held = [v for k, v in figures.items() if k.startswith("duologue_held_bytes")]
     fills = [figures[f'duologue_bound_fill_ratio{{bound="{each}"}}'] for each in BOUNDS]
@@ -243,6 +250,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--stalled", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rounds", type=int, default=2)
+    add_urgent_option(parser)
     return parser.parse_args()
 
 
