@@ -69,8 +69,17 @@ def fills_of(session: Session, settings: SessionSettings) -> Iterator[Fill]:
     yield Fill("responses_beside", beside, settings.max_out_of_band_responses)
 
 
-def note_fills(sessions: Iterable[Session], settings: SessionSettings, metrics: Metrics) -> None:
-    """Publish what all sessions hold together, and how full the fullest of them is."""
+def note_fills(
+    sessions: Iterable[Session], past_bytes: int, settings: SessionSettings, metrics: Metrics
+) -> None:
+    """Publish what all sessions hold together, and how full the fullest of them is.
+
+    Args:
+        past_bytes: What is kept of sessions that are over.
+    """
+    metrics.held_bytes["past_conversations"].set(past_bytes)
+    # Where nothing may be kept, nothing is.
+    metrics.bound_fill["past_conversations"].set(past_bytes / max(1, settings.rollover_bytes))
     held = dict.fromkeys(SESSION_BYTES, 0)
     fullest = dict.fromkeys((*SESSION_BYTES, *SESSION_NUMBERS), 0.0)
     for session in sessions:

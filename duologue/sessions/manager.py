@@ -123,7 +123,7 @@ class SessionManager:
     def note_fills(self) -> None:
         """Publish how full the bounds are, of the sessions and of the house."""
         metrics, settings = self._observation.metrics, self._settings
-        note_fills(self._sessions.values(), settings, metrics)
+        note_fills(self._sessions.values(), self._past.held_bytes, settings, metrics)
         taken = len(self._sessions) + self._places_kept
         metrics.bound_fill["sessions"].set(taken / settings.max_sessions)
 

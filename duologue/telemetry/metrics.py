@@ -51,6 +51,7 @@ BYTE_BOUNDS = (
     "input_audio",
     "input_backlog",
     "conversation",
+    "past_conversations",
     "stage_input",
     "recordings",
 )

@@ -79,6 +79,20 @@ def test_the_fullest_session_decides_and_bytes_add_up() -> None:
     call.manager.note_fills()
     assert call.metrics.held_bytes["conversation"].value == 800
     assert call.metrics.bound_fill["conversation"].value == 0.7
+    assert call.metrics.held_bytes["past_conversations"].value == 0
     other.close("closed")
     call.manager.note_fills()
     assert call.metrics.held_bytes["conversation"].value == 100
+
+
+def test_what_is_kept_of_calls_that_were_too_old_counts_too() -> None:
+    settings = SETTINGS.model_copy(update={"max_duration_s": 10.0, "rollover_bytes": 4096})
+    engine = FakeEngine(pipelines=(STAGE,))
+    call = FakeCall(FakePlugin(), engine, settings, patch=DuplexPatch(), resumable=True)
+    text = MessageItem(role="user", content=(InputText(text="x" * 250),))
+    call.send(CreateItem(item=text))
+    call.clock.advance(11)
+    call.manager.note_fills()
+    held = call.metrics.held_bytes["past_conversations"].value
+    assert held >= 250
+    assert call.metrics.bound_fill["past_conversations"].value == held / 4096
