@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVarTuple
 
 import libdatachannel as rtc
@@ -40,8 +42,53 @@ MAX_WAITING_CHUNKS = 50
 CLOSE_TIMEOUT_S = 2.0
 """The library closes by itself, soon after it was told to."""
 
+CALLBACKS_TIMEOUT_S = 0.3
+"""It drops callbacks at once where the peer has hung up, and only with the track where we have."""
+
 _Args = TypeVarTuple("_Args")
 _State = rtc.PeerConnection.State
+
+
+class LentCallbacks:
+    """Callbacks of one connection that the library holds.
+
+    When the peer hangs up, the library drops them on threads of its own, one after the other: it
+    holds a lock of the track or channel and waits for the interpreter. Whoever lets go of that
+    track or channel meanwhile holds the interpreter and waits for the lock, and both wait for good.
+    So nothing should be let go of while they are on their way back.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lent = 0
+        self._news = asyncio.Event()
+
+    def lend(self, callback: Callable[[*_Args], None]) -> Callable[[*_Args], None]:
+        """Return what to hand to the library in place of a callback."""
+
+        def lent(*args: *_Args) -> None:
+            callback(*args)
+
+        self._lent += 1
+        weakref.finalize(lent, self._tell).atexit = False
+        return lent
+
+    async def wait_back(self, timeout_s: float) -> bool:
+        """Wait until the library holds none any more; tells whether that is so."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self._lent:
+                    self._news.clear()
+                    await self._news.wait()
+        return not self._lent
+
+    def _tell(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(self._back)
+
+    def _back(self) -> None:
+        self._lent -= 1
+        self._news.set()
 
 
 class LibdatachannelPeer:
@@ -66,13 +113,15 @@ class LibdatachannelPeer:
         self._heard: deque[bytes] = deque(maxlen=MAX_WAITING_CHUNKS)
         self._hearing = False
         self._gone = False
-        self._connection.on_state_change(self._on_state_change)
+        self._callbacks = LentCallbacks(self._loop)
+        self._connection.on_state_change(self._callbacks.lend(self._on_state_change))
 
     async def answer(self, offer: Offer) -> str:
         """Return the answer's SDP."""
         connection = self._connection
-        connection.on_gathering_state_change(self._on_gathering)
-        connection.on_data_channel(lambda channel: self._on_loop(self._on_channel, channel))
+        lend = self._callbacks.lend
+        connection.on_gathering_state_change(lend(self._on_gathering))
+        connection.on_data_channel(lend(lambda channel: self._on_loop(self._on_channel, channel)))
         try:
             if offer.audio is not None:
                 self._add_track(offer.audio)
@@ -125,6 +174,7 @@ class LibdatachannelPeer:
                 await self._closed.wait()
         except TimeoutError:
             get_logger("gateway").warning("webrtc_connection_lingers")
+        await self._callbacks.wait_back(CALLBACKS_TIMEOUT_S)
         self._track = self._channel = None
 
     def _add_track(self, audio: AudioOffer) -> None:
@@ -147,7 +197,8 @@ class LibdatachannelPeer:
         self._rtp_out = RtpWriter(audio.payload_type, ssrc, secrets.randbits(32))
         self._track = self._connection.add_track(media)
         self._track.set_media_handler(rtc.RtcpReceivingSession())
-        self._track.on_message(self._on_datagram, _ignore_text)
+        lend = self._callbacks.lend
+        self._track.on_message(lend(self._on_datagram), lend(_ignore_text))
 
     # On the library's threads
 
@@ -198,10 +249,11 @@ class LibdatachannelPeer:
             return
         self._channel = channel
         channel.set_buffered_amount_low_threshold(LOW_WATER_BYTES)
-        channel.on_buffered_amount_low(lambda: self._on_loop(self._listener.on_drained))
+        lend = self._callbacks.lend
+        channel.on_buffered_amount_low(lend(lambda: self._on_loop(self._listener.on_drained)))
         channel.on_message(
-            lambda message: self._on_loop(self._on_message, bytes(message)),
-            lambda message: self._on_loop(self._on_message, message.encode()),
+            lend(lambda message: self._on_loop(self._on_message, bytes(message))),
+            lend(lambda message: self._on_loop(self._on_message, message.encode())),
         )
         self._listener.on_channel_open()
 
