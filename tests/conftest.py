@@ -45,6 +45,8 @@ NEED_DIFFUSERS = [
 NEED_AIOSQLITE = [
     "unit/jobs",
     *(f"unit/gateway/http/test_{each}.py" for each in ("images", "media", "videos")),
+    "unit/gateway/ws/test_video_stream.py",
+    "browser/test_video_stream.py",
     "conformance/test_openai_media.py",
     "faults/test_killed_jobs.py",
 ]

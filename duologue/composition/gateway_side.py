@@ -133,6 +133,7 @@ class GatewaySide:
         # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
         undo.push_async_callback(self.connections.wait_closed, 2 * settings.close_timeout_s)
         undo.push_async_callback(self.speech_streams.close_all)
+        undo.push_async_callback(self.media.close_all)
         undo.push_async_callback(self.calls.stop)
         if self.wyoming is not None:
             undo.push_async_callback(self.wyoming.close)
@@ -196,6 +197,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     )
     media = MediaEndpoints(
         services,
+        admission,
         engine,
         {
             name: pipeline.offer

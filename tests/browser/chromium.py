@@ -34,6 +34,9 @@ FLAGS = (
     "--remote-debugging-port=0",
 )
 START_TIMEOUT_S = 20.0
+TEXT_OPCODE = 1
+"""Of a WebSocket message (RFC 6455 section 11.8)."""
+
 ANSWER_TIMEOUT_S = 15.0
 
 
@@ -182,6 +185,8 @@ class Page:
         params = message.get("params", {})
         match message.get("method"):
             case "Network.webSocketFrameSent" | "Network.webSocketFrameReceived" as method:
+                if params["response"]["opcode"] != TEXT_OPCODE:
+                    return  # a piece of a film
                 event = json.loads(params["response"]["payloadData"])
                 sent = method == "Network.webSocketFrameSent"
                 self.wire.append(WireMessage(sent, params["timestamp"], event))

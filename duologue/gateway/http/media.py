@@ -11,6 +11,7 @@ from pathlib import Path
 
 from duologue.engines.media_offer import MediaOffer
 from duologue.engines.ports import EnginePort
+from duologue.gateway.admission import Admission
 from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.images import ImageRoutes
 from duologue.gateway.http.routes import Route
@@ -19,6 +20,7 @@ from duologue.gateway.http.videos import VideoRoutes
 from duologue.gateway.media.filming import VIDEO_JOB, Filming
 from duologue.gateway.media.idempotency import IdempotencyKeys
 from duologue.gateway.media.offers import MediaModels
+from duologue.gateway.ws.video_stream import VideoStreamEndpoint
 from duologue.jobs.settings import JobSettings
 
 
@@ -33,6 +35,7 @@ class MediaEndpoints:
     def __init__(
         self,
         services: HttpServices,
+        admission: Admission,
         engine: EnginePort,
         offers: Mapping[str, MediaOffer],
         jobs: JobSettings,
@@ -45,13 +48,18 @@ class MediaEndpoints:
         self._images = ImageRoutes(services, self.models, client, keys)
         self._filming = Filming(client)
         self._videos = VideoRoutes(services, self.models, self._filming)
+        self._stream = VideoStreamEndpoint(services, admission, self.models, self._filming)
         self._services = services
         self._jobs = jobs
         self._folder = jobs.folder or folder
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
-        return (*self._images.routes(), *self._videos.routes())
+        return (*self._images.routes(), *self._videos.routes(), *self._stream.routes())
+
+    async def close_all(self) -> None:
+        """Say goodbye to those who watch: the server goes down."""
+        await self._stream.close_all()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
