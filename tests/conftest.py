@@ -39,6 +39,7 @@ NEED_TORCH = [
 _OF_THE_RUNNER = ("calls", "pipelines", "preview", "prompt_cache", "results", "runner", "running")
 NEED_DIFFUSERS = [
     *(f"unit/engines/runners/diffusion/test_{each}.py" for each in _OF_THE_RUNNER),
+    "conformance/test_diffusion.py",
 ]
 """Files whose tests carry the marker ``diffusion``, likewise."""
 
