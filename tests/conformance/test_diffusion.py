@@ -28,7 +28,6 @@ offer: {{serves: [{serves}], width: {side}, height: {side}, steps: 3, guidance: 
 stages:
   - name: diffusion
     runner: diffusion
-    work_class: batch
     max_jobs: 8
     settings: {{folder: {folder}, threads: 1, call: {{max_sequence_length: 32}}}}
 """
