@@ -337,10 +337,13 @@ class ReconnectingTransport:
         again = self.log.to_send_again() if self._door.acknowledges else []
         try:
             for command in again:
-                await transport.send(command)
-        except (ConnectionLost, CallEnded) as exc:
+                # Nobody watches the line yet; it may be a black hole already.
+                async with asyncio.timeout(self._policy.silence_s):
+                    await transport.send(command)
+        except (ConnectionLost, CallEnded, TimeoutError) as exc:
             transport.abort()
-            outage.because = exc
+            silent = ConnectionLost("the server takes nothing")
+            outage.because = exc if isinstance(exc, CallError) else silent
             return False
         self._outage = None
         self._told.append(first)

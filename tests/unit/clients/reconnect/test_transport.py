@@ -32,7 +32,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.plugin import FakePlugin
 from tests.fakes.server import FakeTransport, refusal
 
-POLICY = ReconnectPolicy(give_up_s=10, first_wait_s=0.5, longest_wait_s=2)
+POLICY = ReconnectPolicy(silence_s=0.2, give_up_s=10, first_wait_s=0.5, longest_wait_s=2)
 
 
 def session() -> DuplexSessionResource:
@@ -142,6 +142,23 @@ async def test_a_lost_line_is_dialled_again_and_the_rest_is_sent() -> None:
 
 def scene_wait() -> float:
     return random.Random(1).uniform(0.0, POLICY.first_wait_s)
+
+
+async def test_a_line_that_takes_nothing_is_given_up_for_another() -> None:
+    async with greeted() as scene:
+        await scene.line.send(CommitAudio(event_id="c1"))
+        scene.first.say(ConnectionLost("gone"))
+        hole = scene.door.put(resumed())
+        hole.stuck = True
+        good = scene.door.put(resumed(token="three"))
+        assert isinstance(await scene.event(), Reconnecting)
+        again = await scene.event()
+        assert isinstance(again, Reconnecting)
+        assert (again.attempt, again.because) == (2, "the server takes nothing")
+        assert hole.closed
+        assert isinstance(await scene.event(), SessionResumed)
+        assert good.sent == [CommitAudio(event_id="c1")]
+        assert scene.door.asked[1].token == "two", "the first one has been used"
 
 
 async def test_what_is_said_in_the_gap_waits_and_follows_what_was_lost() -> None:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from duologue.clients.transports.opening import TransportName, calls_url, opener
+from duologue.clients.transports.opening import TransportName, calls_url, opener, with_query
 from duologue.core.clock import SystemClock
 from duologue.core.errors import ConfigError
 from duologue.protocol.client_dialects import ClientFamily
@@ -26,6 +26,12 @@ def wanted(transport: TransportName, dialect: ClientFamily = "realtime") -> obje
 def test_offers_are_posted_beside_the_websocket() -> None:
     assert calls_url("localhost:8080") == "http://localhost:8080/v1/realtime/calls"
     assert calls_url("wss://h/v1/realtime/calls", "m") == "https://h/v1/realtime/calls?model=m"
+
+
+def test_what_is_asked_for_stands_in_the_query() -> None:
+    url = "http://h/v1/realtime/calls?model=m"
+    assert with_query(url, {}) == url
+    assert with_query(url, {"resumable": "1"}) == f"{url}&resumable=1"
 
 
 def test_the_duplex_dialect_needs_a_websocket() -> None:
