@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -177,3 +178,30 @@ async def test_a_voice_that_changes_its_rate_is_an_error() -> None:
         heard.engine.deliver()
         with pytest.raises(EngineError, match="16000 to 24000"):
             await heard.listen()
+
+
+async def test_c48_a_hole_of_twelve_seconds_in_the_speech_is_no_end() -> None:
+    engine, clock = FakeEngine(pipelines=("tts",)), FakeClock()
+    client = EngineClient(engine, clock, id_maker(), 60)
+    heard = b""
+
+    async def listen(speaking: Speaking) -> None:
+        nonlocal heard
+        async for piece in speaking.pieces():
+            heard += piece.pcm
+
+    with client.request("tts", more_input=True, credit=8000) as outputs:
+        speaking = Speaking(outputs, Manner("tts", "anna"))
+        speaking.feed("One is here.")
+        speaking.finish()
+        (request_id,) = engine.running
+        two_seconds = b"\1\0" * (2 * SPEECH_RATE_HZ)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(listen(speaking))
+            engine.output(request_id, AudioChunk(two_seconds, SPEECH_RATE_HZ, 0))
+            await asyncio.sleep(0)
+            clock.advance(12)
+            engine.output(request_id, AudioChunk(two_seconds, SPEECH_RATE_HZ, 2 * SPEECH_RATE_HZ))
+            engine.output(request_id, SpeechMark(12, 4 * SPEECH_RATE_HZ))
+            engine.complete(request_id)
+    assert heard == two_seconds * 2
