@@ -1,4 +1,4 @@
-"""A gateway with a lockstep model of random numbers, made on the spot, in the test's process."""
+"""A gateway with a lockstep model of random numbers, made on the spot."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.settings import ModelSettings, Settings
 
 
-def lockstep_settings(folder: Path) -> Settings:
-    """Write the model into a folder, and serve it by a thread: once as each of the two models."""
+def lockstep_settings(folder: Path, executor: str = "inline") -> Settings:
+    """Write the model into a folder, and serve it, by a thread or a process, as both models."""
     write_random_model(folder / FOLDER)
     path = folder / "pipeline.yaml"
-    path.write_bytes(msgspec.json.encode(pipeline(executor="inline")))
+    path.write_bytes(msgspec.json.encode(pipeline(executor)))
     options = {"pipeline": PIPELINE}
     return Settings(
         models=(

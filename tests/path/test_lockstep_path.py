@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -159,6 +161,29 @@ async def test_a_call_goes_on_over_another_connection(gateway: App) -> None:
         assert numbers == list(range(received + 1, received + 1 + len(numbers)))
         back.say(type="session.close")
         await back.until("session.closed")
+
+
+async def test_a_call_goes_on_when_its_worker_is_killed(tmp_path: Path) -> None:
+    settings = await asyncio.to_thread(lockstep_settings, tmp_path, "process")
+    async with running_app(settings) as app:
+        async with talking(app, instructions="You are kind.") as caller:
+            heard = await caller.hear(4)
+            (worker,) = children()
+            os.kill(worker, signal.SIGKILL)
+            done = await caller.until("response.done")
+            assert done["response"]["id"] == heard[0]["response_id"]
+            assert done["response"]["status_details"]["error"]["code"] == "replica_lost"
+            caller.raw.patience_s = 60.0
+            again = await caller.hear(4)
+            assert again[0]["response_id"] != heard[0]["response_id"]
+        await app.sessions.wait_empty(10)
+
+
+def children() -> list[int]:
+    """The processes that this one has started for models."""
+    mine = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in mine}
+    return [int(pid) for pid, command in commands.items() if b"duologue.engines.worker" in command]
 
 
 async def test_moshi_speaks_as_itself(gateway: App) -> None:

@@ -99,6 +99,8 @@ class RawWebSocket:
         self._socket = sock
         self._is_deaf = is_deaf
         self.response = Response(0, {})
+        self.patience_s = PATIENCE_S
+        """How long a frame is waited for."""
 
     async def ask(
         self,
@@ -141,7 +143,7 @@ class RawWebSocket:
 
     async def frame(self) -> Frame:
         """The next frame."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(self.patience_s):
             first, second = await self.reader.readexactly(2)
             assert not second & 0x80, "a server must not mask"
             size = second & 0x7F
