@@ -57,11 +57,14 @@ LEFT_OUT := not models and not libdatachannel and not network
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: test
-test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run the tests (without the full models)
+test: $(STAMPS)/dev redis-if-possible browser-if-possible node-if-possible peer-if-possible ## Run the tests (without the full models)
 	@without='$(LEFT_OUT) and not clients'; \
 	if [ -z "$$($(FIND_CHROMIUM))" ]; then \
 		echo "No Chromium here, so the browser tests are left out: install it and run again."; \
 		without="$$without and not browser"; \
+	fi; \
+	if ! command -v redis-server >/dev/null; then \
+		echo "No redis-server here, so its tests are left out: see 'make redis'."; \
 	fi; \
 	if [ ! -e $(NODE_PACKAGES) ]; then \
 		echo "No packages for Node here, so its clients are left out: see 'make node'."; \
@@ -79,6 +82,13 @@ test: $(STAMPS)/dev browser-if-possible node-if-possible peer-if-possible ## Run
 .PHONY: conformance
 conformance: $(STAMPS)/dev node browser peer clients ## Let real clients call, unmodified but for the address
 	$(BIN)/python -m pytest -p tests.tally -m '$(LEFT_OUT)' tests/conformance tests/browser/test_agents_sdk.py $(ARGS)
+
+EDGE_TESTS := $(addprefix tests/conformance/,test_own_client_dialects.py test_duplex_client.py \
+	test_client_secrets.py test_webrtc.py)
+
+.PHONY: conformance-edges
+conformance-edges: $(STAMPS)/dev ## Let some of the same clients call through gateways of their own
+	TEST_EDGES=2 $(BIN)/python -m pytest -m '$(LEFT_OUT) and not clients and not node' $(EDGE_TESTS) $(ARGS)
 
 .PHONY: check
 check: $(STAMPS)/dev ## Lint, types, layers
@@ -243,6 +253,24 @@ browser: ## Install Chromium and Node for the browser tests (Debian or Ubuntu, a
 		apt-get update -qq; \
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium nodejs; \
 	fi
+
+.PHONY: redis
+redis: ## Install Redis for its tests (Debian or Ubuntu, as root)
+	@if command -v redis-server >/dev/null; then \
+		echo "Redis: $$(command -v redis-server)"; \
+	elif ! command -v apt-get >/dev/null; then \
+		echo "No redis-server here, and no apt-get: install it with your system's packages." >&2; exit 1; \
+	elif [ "$$(id -u)" != 0 ]; then \
+		echo "No redis-server here. Install it with: sudo apt-get install --no-install-recommends redis-server" >&2; exit 1; \
+	else \
+		echo "== installing redis-server (about 2 MB)"; \
+		apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server; \
+	fi
+
+.PHONY: redis-if-possible
+redis-if-possible:
+	@$(MAKE) redis || true
 
 .PHONY: browser-if-possible
 browser-if-possible:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -53,10 +54,16 @@ NEED_AIOSQLITE = [
 ]
 """Files that need a package of the server which environments of before it do not have."""
 
+NEED_REDIS = ["faults/test_redis_gone.py", "unit/hosts/test_redis_directory.py"]
+"""Tests with a real Redis: they need the package and the program ``redis-server``."""
+
+HAS_REDIS = find_spec("redis") is not None and shutil.which("redis-server") is not None
+
 collect_ignore = [
     *([] if find_spec("aiosqlite") else NEED_AIOSQLITE),
     *([] if find_spec("torch") else NEED_TORCH),
     *([] if find_spec("diffusers") else NEED_DIFFUSERS),
+    *([] if HAS_REDIS else NEED_REDIS),
 ]
 
 

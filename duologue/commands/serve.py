@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     )
     if args.part:
         return run_async(run_part(settings))
-    if settings.hosts.edges:
+    if settings.hosts.edges or settings.hosts.role != "all":
         return run_async(_supervise(settings))
     return run_async(_serve(settings))
 
@@ -88,7 +88,13 @@ def _stop_events() -> tuple[asyncio.Event, asyncio.Event]:
 
 async def _supervise(settings: Settings) -> int:
     stop, stop_now = _stop_events()
-    _say(f"starting one session host and {settings.hosts.edges} gateways")
+    hosts = settings.hosts
+    if hosts.role == "gateways" and not hosts.edges:
+        raise ConfigError("hosts.role is gateways: say how many, with --edges N")
+    _say(
+        f"starting {0 if hosts.role == 'gateways' else 1} session host and "
+        f"{0 if hosts.role == 'host' else hosts.edges} gateways"
+    )
     command = part_command(sys.argv[1:])
     return await Supervisor(settings, command, _say).run(stop, stop_now)
 

@@ -30,7 +30,9 @@ from duologue.composition.orders import (
 )
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError
+from duologue.core.ids import id_maker
 from duologue.gateway.settings import GatewaySettings
+from duologue.hosts.routing import TAG_CHARS
 from duologue.settings import Settings
 from duologue.telemetry import get_logger
 
@@ -135,11 +137,10 @@ class Supervisor:
             _reserved(gateway) as port,
         ):
             self._make_parts(Path(folder) / "host.sock", port)
-            assert self.host is not None
             async with asyncio.TaskGroup() as group:
                 keepers = [
                     group.create_task(self._keep(part), name=f"part-{part.order.name}")
-                    for part in (self.host, *self.edges)
+                    for part in self._parts
                 ]
                 announcing = group.create_task(self._announce(), name="announce")
                 ending = group.create_task(self._over.wait(), name="over")
@@ -156,19 +157,29 @@ class Supervisor:
     def _make_parts(self, path: Path, port: int) -> None:
         count = self._settings.hosts.edges
         key = secrets.token_urlsafe(32)
-        self.host = self._part(HostOrder(name="host", socket=str(path), edges=count))
+        hosts = self._settings.hosts
+        if hosts.role == "host":
+            count = 0
+        if hosts.role != "gateways":
+            tag = id_maker()("")[1 : 1 + TAG_CHARS] if hosts.directory_url is not None else ""
+            self.host = self._part(HostOrder(name="host", socket=str(path), edges=count, tag=tag))
         self.edges = [
             self._part(
                 EdgeOrder(
                     name=f"edge-{index}",
                     index=index,
-                    socket=str(path),
+                    socket="" if self.host is None else str(path),
                     port=port,
                     signing_key=key,
                 )
             )
             for index in range(count)
         ]
+
+    @property
+    def _parts(self) -> list[Part]:
+        """All of them, the host first."""
+        return [*([] if self.host is None else [self.host]), *self.edges]
 
     def _part(self, order: Order) -> Part:
         return Part(order, self._command, self._heard)
@@ -200,12 +211,13 @@ class Supervisor:
                 self._host_ready = True
             case Drained():
                 self._drained.set()
-        if self._host_ready and len(self._listening) == len(self.edges):
+        has_host = self._host_ready or self.host is None
+        if has_host and len(self._listening) == len(self.edges):
             self._ready.set()
 
     async def _announce(self) -> None:
         await self._ready.wait()
-        url = next(iter(self._listening.values()))
+        url = next(iter(self._listening.values()), "a session host without gateways")
         self._say(f"ready: {url}  (Ctrl-C stops)")
 
     async def _stop(
@@ -216,19 +228,21 @@ class Supervisor:
     ) -> None:
         """First the host, whose calls may finish; then gateways say goodbye; then all is over."""
         self._stopping.set()
-        assert self.host is not None
         self._say("stopping: calls may finish; Ctrl-C again ends them now")
-        self.host.tell(signal.SIGTERM)
-        await asyncio.wait(
-            (drained, keepers[0]), timeout=2 * drain_s + STOP_S, return_when=asyncio.FIRST_COMPLETED
-        )
+        if self.host is not None:
+            self.host.tell(signal.SIGTERM)
+            await asyncio.wait(
+                (drained, keepers[0]),
+                timeout=2 * drain_s + STOP_S,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
         drained.cancel()
         for edge in self.edges:
             edge.tell(signal.SIGTERM)
         _, left = await asyncio.wait(keepers, timeout=STOP_S + drain_s)
         if left:
             self._log.error("parts_killed", parts=len(left))
-            for part in (self.host, *self.edges):
+            for part in self._parts:
                 part.tell(signal.SIGKILL)
 
     async def _hurry(self, stop_now: asyncio.Event) -> None:

@@ -6,7 +6,7 @@ This module must not know how its process is started.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,19 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from duologue import __version__
+from duologue.composition.directories import configured_directory, gateway_context, link_secret
 from duologue.composition.engine_side import labels, make_plugins, named_pipelines
 from duologue.composition.gateway_side import GatewaySide, Ground, make_gateway_side
 from duologue.composition.orders import EdgeOrder
 from duologue.core.clock import Clock, SystemClock
+from duologue.core.errors import ConfigError
 from duologue.core.wheel import TimerWheel
 from duologue.gateway.admission import Workers
 from duologue.hosts.connecting import Address, HostConnection, Identity
+from duologue.hosts.directory import Directory, HostEntry
+from duologue.hosts.fleet import HostFleet
+from duologue.hosts.membership import Membership
+from duologue.hosts.registrar import Lookout
 from duologue.hosts.remote_host import RemoteHost
 from duologue.protocol.errors import ErrorCode
 from duologue.settings import Settings
@@ -31,61 +37,125 @@ from duologue.telemetry.gathering import FigureTaker, gathered_page
 
 @dataclass(frozen=True, slots=True)
 class EdgeApp:
-    """A gateway that runs."""
+    """A gateway that runs.
+
+    Args:
+        host: That of its own machine.
+        fleet: All hosts that it knows.
+    """
 
     url: str
     host: RemoteHost
+    fleet: HostFleet
     gateway: GatewaySide
+
+
+@dataclass(frozen=True, slots=True)
+class Uplinks:
+    """How a gateway makes links."""
+
+    settings: Settings
+    order: EdgeOrder
+    pipelines: Collection[str]
+    taker: FigureTaker
+    clock: Clock
+    wheel: TimerWheel
+
+    def host(self) -> RemoteHost:
+        """Return a host without a link."""
+        link = self.settings.hosts.link
+        return RemoteHost(self.pipelines, link, self.clock, self.taker.take)
+
+    def local(self, host: RemoteHost) -> HostConnection:
+        """Return what keeps the link to the host of this machine."""
+        secret = link_secret(self.settings.hosts)
+        return self._connection(host, Address(path=Path(self.order.socket)), secret)
+
+    def elsewhere(self, entry: HostEntry) -> tuple[RemoteHost, HostConnection]:
+        """Return a host of another machine, and what keeps its link."""
+        host = self.host()
+        address = Address(host=entry.address, port=entry.port)
+        return host, self._connection(host, address, link_secret(self.settings.hosts))
+
+    def _connection(self, host: RemoteHost, address: Address, secret: bytes) -> HostConnection:
+        context = None if address.path is not None else gateway_context(self.settings.hosts)
+        identity = Identity(self.order.name, __version__, secret, context)
+        return HostConnection(host, address, identity, self.clock, self.wheel)
 
 
 @asynccontextmanager
 async def running_edge(
     settings: Settings, order: EdgeOrder, *, clock: Clock | None = None
 ) -> AsyncIterator[EdgeApp]:
-    """Start a gateway; it takes connections at once, and calls as soon as its host does.
+    """Start a gateway; it takes connections at once, and calls as soon as a host does.
 
-    At the end requests may finish; calls go on at the host, where clients can resume them.
+    At the end requests may finish; calls go on at their hosts, where clients can resume them.
 
     Raises:
         ConfigError: The settings cannot be used.
     """
     clock = clock or SystemClock()
     settings = _as_ordered(settings, order)
+    directory = configured_directory(settings.hosts)
+    if directory is None and not order.socket:
+        raise ConfigError("gateways without a host on their machine need hosts.directory_url")
     pipelines = named_pipelines(settings)
     metrics = Metrics(labels(settings, pipelines))
     wheel = TimerWheel(asyncio.get_running_loop().call_at)
     taker = FigureTaker(metrics, version=__version__)
-    host = RemoteHost(pipelines, settings.hosts.link, clock, taker.take)
+    links = Uplinks(settings, order, pipelines, taker, clock, wheel)
+    host = links.host()
+    fleet = HostFleet(host if order.socket else None, pipelines)
     gateway = make_gateway_side(
         settings,
         Ground(
-            host=host,
-            engine=host.engine,
+            host=fleet,
+            engine=fleet.engine,
             plugins=make_plugins(settings),
             metrics=metrics,
             clock=clock,
             wheel=wheel,
-            workers=lambda: _workers(host),
-            shared=host,
-            page=lambda accept: _page(host, accept),
+            workers=lambda: _workers(fleet),
+            shared=fleet,
+            page=lambda accept: _page(fleet, accept),
             is_first=order.index == 0,
         ),
     )
-    host.calls = gateway.calls
+    fleet.calls = gateway.calls
     taker.refresh = gateway.looks
-    identity = Identity(order.name, __version__)
-    connection = HostConnection(host, Address(path=Path(order.socket)), identity, clock, wheel)
     async with AsyncExitStack() as undo:
-        undo.push_async_callback(connection.stop)
-        await connection.start()
-        gateway.undone_by(undo, lambda: host.leave(ErrorCode.SHUTTING_DOWN))
+        undo.push_async_callback(fleet.stop)
+        await fleet.start()
+        if order.socket:
+            connection = links.local(host)
+            undo.push_async_callback(connection.stop)
+            await connection.start()
+        if directory is not None:
+            await _look_out(directory, fleet, host if order.socket else None, links, undo)
+        gateway.undone_by(undo, lambda: fleet.leave(ErrorCode.SHUTTING_DOWN))
         await gateway.start(shared_port=True)
         if order.index == 0:  # a folder of jobs has one owner
             await undo.enter_async_context(gateway.media.running())
         gateway.admission.open()
-        yield EdgeApp(gateway.url, host, gateway)
+        yield EdgeApp(gateway.url, host, fleet, gateway)
         await gateway.stop_listening()
         await gateway.door.wait_idle(settings.gateway.drain_timeout_s)
+
+
+async def _look_out(
+    directory: Directory,
+    fleet: HostFleet,
+    local: RemoteHost | None,
+    links: Uplinks,
+    undo: AsyncExitStack,
+) -> None:
+    """Hold links to the hosts that the directory names."""
+    members = Membership(fleet, local, links.elsewhere)
+    undo.push_async_callback(members.stop)
+    await members.start()
+    lookout = Lookout(directory, members.tell)
+    undo.push_async_callback(lookout.stop)
+    await lookout.start()
 
 
 def _as_ordered(settings: Settings, order: EdgeOrder) -> Settings:
@@ -96,14 +166,14 @@ def _as_ordered(settings: Settings, order: EdgeOrder) -> Settings:
     return settings.model_copy(update={"gateway": gateway})
 
 
-def _workers(host: RemoteHost) -> Workers:
-    status = host.status
+def _workers(fleet: HostFleet) -> Workers:
+    status = fleet.status
     everybody = status.edges >= status.edges_expected
     return Workers(
         status.workers_ready, status.workers, every_stage=status.every_stage and everybody
     )
 
 
-async def _page(host: RemoteHost, accept: str) -> Page:
-    processes = await host.all_figures()
+async def _page(fleet: HostFleet, accept: str) -> Page:
+    processes = await fleet.all_figures()
     return await asyncio.to_thread(gathered_page, processes, accept)

@@ -29,8 +29,11 @@ from duologue.gateway.admission import Workers
 from duologue.gateway.settings import NOT_KEYS
 from duologue.hosts.local import LocalHost
 from duologue.protocol.errors import ErrorCode
+from duologue.sessions.checkpoint_keeper import CheckpointKeeper
+from duologue.sessions.checkpoints import CheckpointFolder
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.observer import STALE_AT_SESSION, Observation
+from duologue.sessions.settings import SessionSettings
 from duologue.sessions.via import DIALECTS, TRANSPORTS
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, Metrics, keep_flight
@@ -71,6 +74,25 @@ class EngineSide:
         waiting_bytes = 0 if self.recordings is None else self.recordings.waiting_bytes
         self.metrics.held_bytes["recordings"].set(waiting_bytes)
         self.metrics.bound_fill["recordings"].set(waiting_bytes / MAX_WAITING_BYTES)
+
+    async def keep_checkpoints(
+        self, settings: SessionSettings, clock: Clock, undo: AsyncExitStack
+    ) -> None:
+        """Read what an earlier process has left, and keep what this one would leave."""
+        if settings.checkpoint_folder is None:
+            return
+        folder = CheckpointFolder(
+            settings.checkpoint_folder,
+            max_files=settings.checkpoint_files,
+            max_bytes=settings.checkpoint_bytes,
+            max_age_s=settings.checkpoint_max_age_s,
+        )
+        keeper = CheckpointKeeper(folder, self.sessions.all, clock, self.wheel)
+        now = clock.now()
+        for kept in await keeper.load(settings.disconnect_grace_s):
+            self.sessions.past.keep(kept, now)
+        keeper.start()
+        undo.push_async_callback(keeper.stop)
 
     def workers(self) -> Workers:
         """Take a look at the engine."""

@@ -6,7 +6,6 @@ This module must not know how its process is started, nor gateways.
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -14,16 +13,20 @@ from functools import partial
 from pathlib import Path
 
 from duologue import __version__
+from duologue.composition.directories import configured_directory, host_context, link_secret
 from duologue.composition.engine_side import EngineSide, make_engine_side
 from duologue.composition.gateway_side import drained
 from duologue.composition.orders import HostOrder
 from duologue.core.clock import Clock, SystemClock
-from duologue.core.ids import IdMaker, id_maker
+from duologue.core.ids import id_maker
 from duologue.engines.pools.fleet import Progress
 from duologue.gateway.keyring import Keyring
+from duologue.hosts.directory import HostEntry
 from duologue.hosts.host_server import HostParts, HostServer
 from duologue.hosts.messages import Status
 from duologue.hosts.rate_limit import RateLimit
+from duologue.hosts.registrar import Registrar
+from duologue.hosts.routing import tagged_ids
 from duologue.protocol.errors import ErrorCode
 from duologue.settings import Settings
 from duologue.telemetry import LoopLagProbe
@@ -65,7 +68,10 @@ async def running_host(
         EngineError: A model cannot be started.
     """
     clock = clock or SystemClock()
-    side = make_engine_side(settings, clock)
+    hosts = settings.hosts
+    directory = configured_directory(hosts)
+    new_id = tagged_ids(id_maker(), order.tag) if order.tag else None
+    side = make_engine_side(settings, clock, new_id=new_id)
     loaded = asyncio.Event()
     server = _server(settings, order, side, clock, loaded)
     lag = LoopLagProbe(side.wheel, clock, side.metrics.loop_lag)
@@ -73,16 +79,24 @@ async def running_host(
         side.undone_by(undo)
         undo.push_async_callback(server.stop)
         undo.callback(lag.stop)
+        await side.keep_checkpoints(settings.sessions, clock, undo)
         await server.start()
         await server.listen_unix(Path(order.socket))
-        hosts = settings.hosts
         link_port = None
         if hosts.link_port is not None:
-            link_port = await server.listen_tcp(hosts.link_host, hosts.link_port)
+            link_port = await server.listen_tcp(
+                hosts.link_host, hosts.link_port, host_context(hosts)
+            )
         lag.start()
         await side.engine.start(progress)
         loaded.set()
         server.on_timer()
+        if directory is not None and link_port is not None:
+            registrar = Registrar(
+                directory, partial(_entry, settings, order, side, link_port), hosts.directory_ttl_s
+            )
+            undo.push_async_callback(registrar.stop)
+            await registrar.start()
         await server.wait_edges()
         yield HostApp(side, server, link_port)
         await _drain(side, server, settings, stop_now or asyncio.Event())
@@ -94,7 +108,6 @@ async def running_host(
 def _server(
     settings: Settings, order: HostOrder, side: EngineSide, clock: Clock, loaded: asyncio.Event
 ) -> HostServer:
-    secret = settings.hosts.link_secret
     taker = FigureTaker(side.metrics, version=__version__, refresh=side.looks)
     now = clock.now()
     return HostServer(
@@ -103,7 +116,7 @@ def _server(
             version=__version__,
             sessions=side.host,
             engine=side.engine,
-            look=partial(_look, side, settings, loaded),
+            look=partial(_look, side, settings, order, loaded),
             figures=taker.take,
             rates={
                 key.owner.name: RateLimit(key.requests_per_minute, now)
@@ -114,12 +127,12 @@ def _server(
         settings.hosts.link,
         clock,
         side.wheel,
-        secret=b"" if secret is None else secret.get_secret_value().encode(),
+        secret=link_secret(settings.hosts),
         edges_expected=order.edges,
     )
 
 
-def _look(side: EngineSide, settings: Settings, loaded: asyncio.Event) -> Status:
+def _look(side: EngineSide, settings: Settings, order: HostOrder, loaded: asyncio.Event) -> Status:
     workers = side.workers()
     sessions = side.sessions
     return Status(
@@ -131,6 +144,17 @@ def _look(side: EngineSide, settings: Settings, loaded: asyncio.Event) -> Status
         workers_ready=workers.ready,
         workers=workers.total,
         every_stage=workers.every_stage,
+        tag=order.tag,
+    )
+
+
+def _entry(settings: Settings, order: HostOrder, side: EngineSide, link_port: int) -> HostEntry:
+    hosts = settings.hosts
+    return HostEntry(
+        tag=order.tag,
+        address=hosts.link_address or hosts.link_host,
+        port=link_port,
+        free=settings.sessions.max_sessions - len(side.sessions),
     )
 
 
@@ -151,13 +175,3 @@ async def _all_over(side: EngineSide, server: HostServer, timeout_s: float) -> N
     async with asyncio.TaskGroup() as group:
         group.create_task(side.sessions.wait_empty(timeout_s), name="drain-calls")
         group.create_task(server.wait_idle(timeout_s), name="drain-requests")
-
-
-def host_ids(tag: str, source: random.Random | None = None) -> IdMaker:
-    """Return a maker of ids that say which host they are of: see ``hosts.routing``."""
-    make = id_maker(source)
-
-    def tagged(prefix: str) -> str:
-        return make(f"{prefix}_{tag}")
-
-    return tagged

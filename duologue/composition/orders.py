@@ -16,18 +16,21 @@ class HostOrder(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
 
     Args:
         socket: Where gateways of this machine come.
+        tag: Of this start; stands in the ids of its sessions where there are other hosts.
         edges: How many of them there will be.
     """
 
     name: str
     socket: str
     edges: int = 0
+    tag: str = ""
 
 
 class EdgeOrder(msgspec.Struct, frozen=True, kw_only=True, tag="edge"):
     """Be one of several gateways.
 
     Args:
+        socket: Where the host of this machine is; empty: there is none.
         index: 0 for the first, which also serves what only one can.
         port: The one that all share.
         signing_key: Signs client secrets where the settings have no key for that.

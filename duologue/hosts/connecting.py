@@ -76,7 +76,7 @@ class HostConnection:
         group = asyncio.TaskGroup()
         await group.__aenter__()
         self._group = group
-        self._task = group.create_task(self._run(group), name=f"link-{self._address}")
+        self._task = group.create_task(self.run(group), name=f"link-{self._address}")
 
     async def stop(self) -> None:
         """Let go of the host."""
@@ -85,7 +85,7 @@ class HostConnection:
             self._task.cancel()
             await group.__aexit__(None, None, None)
 
-    async def _run(self, group: asyncio.TaskGroup) -> None:
+    async def run(self, group: asyncio.TaskGroup) -> None:
         """Hold a link, and make another when it is lost. Waits longer after each failure."""
         wait_s = FIRST_WAIT_S
         while True:

@@ -241,9 +241,7 @@ class HostServer:
         handshake = HostHandshake(
             self.parts.name, self.parts.version, self._secret, secrets.token_bytes
         )
-        link = Link(handshake, self._made, self._gone, self._clock, self._wheel)
-        self._links.add(link)
-        return link
+        return Link(handshake, self._made, self._gone, self._clock, self._wheel, self._links.add)
 
     def _made(self, link: Link, outbox: Outbox) -> LinkEnd:
         assert self._group is not None

@@ -53,6 +53,7 @@ class Link(asyncio.Protocol):
     Args:
         make_end: Called once it is known who is there; returns the end that takes over.
         on_gone: Called once, when the link is lost or was refused, with why.
+        on_connected: Called when there is a connection; where TLS fails there never is one.
 
     Concurrency:
         Belongs to the event loop.
@@ -65,7 +66,9 @@ class Link(asyncio.Protocol):
         on_gone: Callable[[Link, str], None],
         clock: Clock,
         wheel: TimerWheel,
+        on_connected: Callable[[Link], None] = lambda _link: None,
     ) -> None:
+        self._on_connected = on_connected
         self.end: LinkEnd | None = None
         self._handshake = handshake
         self._make_end = make_end
@@ -99,6 +102,7 @@ class Link(asyncio.Protocol):
         """Greet."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
+        self._on_connected(self)
         self._write(self._handshake.begin())
         self._wheel.set(self, self._now() + BEAT_S)
 

@@ -211,6 +211,7 @@ class Status(LinkStruct, frozen=True):
         detached: Of them, those that wait for their client.
         workers_ready, workers, every_stage: As ``gateway.admission.Workers``.
         edges: That are up, of ``edges_expected``.
+        tag: Of this start of the host; stands in the ids of its sessions.
     """
 
     loaded: bool = False
@@ -223,6 +224,7 @@ class Status(LinkStruct, frozen=True):
     every_stage: bool = False
     edges: int = 0
     edges_expected: int = 0
+    tag: str = ""
 
 
 class CallBegan(LinkStruct, frozen=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
@@ -35,6 +36,30 @@ class HostsSettings(Section):
 
     link_port: Annotated[int, Field(ge=0, le=65535)] | None = None
     """Port for them; needs link_secret. None: gateways of this machine alone."""
+
+    role: Literal["all", "host", "gateways"] = "all"
+    """What runs on this machine: ``host`` has no gateways, ``gateways`` have their hosts elsewhere,
+    in the directory."""
+
+    directory_url: SecretStr | None = None
+    """Redis where session hosts register and gateways find them, as ``redis://redis.example:6379/0``
+    (extra ``redis``). None: gateways know the host of their own machine alone."""
+
+    directory_ttl_s: Annotated[float, Field(ge=1, le=300)] = 10.0
+    """A host that has not renewed its entry for so long is not there."""
+
+    link_address: str = ""
+    """What gateways of other machines call this one; empty: link_host."""
+
+    link_certificate: Path | None = None
+    """Certificate that a session host shows to gateways of other machines; with link_key, links
+    between machines are encrypted."""
+
+    link_key: Path | None = None
+    """Its private key."""
+
+    link_ca: Path | None = None
+    """Certificate by which a gateway believes hosts of other machines; links are encrypted then."""
 
     link_secret: Annotated[SecretStr, Field(min_length=16)] | None = None
     """What both ends of a link between machines must know."""

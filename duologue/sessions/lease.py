@@ -67,6 +67,18 @@ class Tokens:
         self._current = _digest(token)
         self._used = _NOBODYS
 
+    @classmethod
+    def of_hashes(cls, current: bytes, used: bytes) -> Tokens:
+        """Return those of a session that was kept elsewhere."""
+        tokens = cls("")
+        tokens._current, tokens._used = current, used
+        return tokens
+
+    @property
+    def hashes(self) -> tuple[bytes, bytes]:
+        """The hash of the latest token, and that of the one before until it is confirmed."""
+        return self._current, self._used
+
     def match(self, token: str) -> bytes | None:
         """Return the hash of a token that is good; takes the same time for any other."""
         shown = _digest(token[:MAX_TOKEN_CHARS])

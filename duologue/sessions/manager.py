@@ -61,7 +61,6 @@ _Prepared: TypeAlias = tuple[SessionConfig, frozenset[str], ListeningSettings]
 
 RETRY_AFTER_S = 5.0
 NO_CHANGE = SessionPatch()
-
 NOT_BEGUN = 0
 """``expires_at`` of a session that nobody has opened yet."""
 
@@ -97,10 +96,11 @@ class SessionManager:
         self._observation = observation
         self._log = get_logger("sessions")
         self._sessions: dict[str, Session] = {}
+        self.all = self._sessions.values  # looks at those that are open
         self._owners = Owners(observation.metrics)
         self._empty = asyncio.Event()
         self._places_kept = 0
-        self._past = PastSessions(settings.rollover_bytes)
+        self.past = PastSessions(settings.rollover_bytes)
         self._reaper = Reaper(clock, wheel, observation.metrics.sessions_reaped)
 
     def __len__(self) -> int:
@@ -123,7 +123,7 @@ class SessionManager:
     def note_fills(self) -> None:
         """Publish how full the bounds are, of the sessions and of the house."""
         metrics, settings = self._observation.metrics, self._settings
-        note_fills(self._sessions.values(), self._past.held_bytes, settings, metrics)
+        note_fills(self._sessions.values(), self.past.held_bytes, settings, metrics)
         taken = len(self._sessions) + self._places_kept
         metrics.bound_fill["sessions"].set(taken / settings.max_sessions)
 
@@ -302,11 +302,11 @@ class SessionManager:
 
     def _claim_conversation(self, session_id: str, token: str, owner: Owner) -> Ticket:
         """Check whether a connection may go on with the conversation of a session that is over."""
-        kept = self._past.claim(session_id, token, self._clock.now())
+        kept = self.past.claim(session_id, token, self._clock.now())
         if kept is None:
-            raise self._past.refusal(session_id, token)
+            raise self.past.refusal(session_id, token)
         check_same(kept.owner, owner)
-        return InheritanceTicket(kept, self._past.take, self._roll_over, self._count_resume)
+        return InheritanceTicket(kept, self.past.take, self._roll_over, self._count_resume)
 
     def _roll_over(self, kept: Kept) -> Session:
         """Open the session that goes on with a conversation."""
@@ -360,7 +360,7 @@ class SessionManager:
     def _closed(self, session: Session, reason: str) -> None:
         del self._sessions[session.id]
         if (lease := session.lease) is not None:
-            self._past.add(session.id, lease, expired=reason == ErrorCode.RESUME_EXPIRED)
+            self.past.add(session.id, lease, expired=reason == ErrorCode.RESUME_EXPIRED)
             if reason == ErrorCode.SESSION_EXPIRED and self._settings.rollover_bytes:
                 self._keep_conversation(session, lease)
         self._owners.remove(session.owner)
@@ -373,7 +373,7 @@ class SessionManager:
         now = self._clock.now()
         until = now + self._settings.disconnect_grace_s
         inheritance = left_by(session)
-        self._past.keep(Kept(lease.tokens, inheritance, session.owner, session.via, until), now)
+        self.past.keep(Kept(lease.tokens, inheritance, session.owner, session.via, until), now)
 
     def _available(self, listening: ListeningSettings) -> ListeningSettings:
         """Leave out what the engine has no pipeline for."""

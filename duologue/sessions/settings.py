@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -139,6 +140,20 @@ class SessionSettings(Section):
     rollover_bytes: NotNegative = 16 << 20
     """Conversations of calls that have reached ``max_duration_s`` are kept for
     ``disconnect_grace_s``, so that new calls can go on with them; 0: none is."""
+
+    checkpoint_folder: Path | None = None
+    """Where the words of calls that can be resumed are kept, so that they outlive this process: who
+    comes back within ``disconnect_grace_s`` of its next start goes on in a new call. No sound is
+    written, and nothing after a call has ended by itself. None: nothing is written."""
+
+    checkpoint_files: Positive = 4096
+    """Files in it; when there are more at a start, the oldest go."""
+
+    checkpoint_bytes: Positive = 256 * 1024
+    """Of one call; a longer conversation is not kept."""
+
+    checkpoint_max_age_s: Annotated[float, Field(gt=0)] = 3600.0
+    """Older ones are removed at a start."""
 
     stall_limit_s: Annotated[float, Field(gt=0)] = 15.0
     """A client that takes nothing for so long, though there is something, is let go."""

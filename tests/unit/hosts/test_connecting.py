@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from duologue.composition.directories import gateway_context, host_context
 from duologue.core.clock import SystemClock
 from duologue.core.wheel import TimerWheel
+from duologue.gateway.settings import TlsSettings
+from duologue.gateway.tls import choose_certificate
 from duologue.hosts.connecting import Address, HostConnection, Identity
 from duologue.hosts.remote_host import RemoteHost
-from duologue.hosts.settings import LinkSettings
+from duologue.hosts.settings import HostsSettings, LinkSettings
 from tests.fakes.link import until
 from tests.unit.hosts.small_host import figures, small_host
+
+SECRET = b"a secret of two machines"
 
 
 async def test_a_host_that_comes_later_or_again_is_found() -> None:
@@ -49,3 +55,29 @@ async def test_a_host_of_another_release_is_no_host() -> None:
 def test_an_address_is_shown_as_people_write_it() -> None:
     assert str(Address(Path("/run/host.sock"))) == "/run/host.sock"
     assert str(Address(host="10.0.0.1", port=9)) == "10.0.0.1:9"
+
+
+async def test_links_between_machines_are_encrypted_where_there_is_a_certificate() -> None:
+    clock, wheel = SystemClock(), TimerWheel(asyncio.get_running_loop().call_at)
+    with TemporaryDirectory() as folder:
+        certificate = await asyncio.to_thread(
+            choose_certificate, TlsSettings(dev=True), Path(folder), ("localhost",), time.time()
+        )
+        assert certificate is not None
+        hosts = HostsSettings(
+            link_certificate=certificate.path,
+            link_key=certificate.key_path,
+            link_ca=certificate.path,
+        )
+        shown, believed = await asyncio.to_thread(
+            lambda: (host_context(hosts), gateway_context(hosts))
+        )
+        async with small_host(Path(folder) / "host.sock", secret=SECRET) as host:
+            port = await host.server.listen_tcp("127.0.0.1", 0, shown)
+            address = Address(host="localhost", port=port)
+            remote = RemoteHost(["llm"], LinkSettings(), clock, figures)
+            identity = Identity("edge-0", "1", SECRET, believed)
+            connection = HostConnection(remote, address, identity, clock, wheel)
+            await connection.start()
+            await remote.wait_status(lambda status: status.loaded)
+            await connection.stop()

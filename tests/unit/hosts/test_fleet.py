@@ -1,0 +1,95 @@
+"""Several hosts, as far as can be told without asking them; the rest is in tests/cases."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from duologue.core.clock import SystemClock
+from duologue.core.errors import CapacityError, UnknownSession
+from duologue.hosts.fleet import HostFleet
+from duologue.hosts.messages import CallBegan, CallEnded, Status
+from duologue.hosts.outbox import Outbox
+from duologue.hosts.port import LookingOn, Opening, Return
+from duologue.hosts.remote_host import RemoteHost
+from duologue.hosts.settings import LinkSettings
+from duologue.protocol.errors import ErrorCode
+from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.owners import ANYBODY
+from tests.unit.hosts.small_host import figures
+
+
+class Member(RemoteHost):
+    def __init__(self, status: Status | None = None) -> None:
+        super().__init__(["llm"], LinkSettings(), SystemClock(), figures)
+        self.outbox = Outbox(lambda: None)
+        if status is not None:
+            self.joined("host", self.outbox, cast(Any, None))
+            self.hear(status)
+
+
+def room(free: int, **how: Any) -> Status:
+    return Status(loaded=True, sessions=8 - free, max_sessions=8, **how)
+
+
+def refusal(check: Any) -> str:
+    with pytest.raises(CapacityError) as caught:
+        check()
+    return caught.value.code
+
+
+async def test_without_a_host_nothing_begins() -> None:
+    fleet = HostFleet(None, ["llm"])
+    assert refusal(fleet.check_room) == refusal(fleet.check_loaded) == ErrorCode.HOST_LOST
+    assert refusal(lambda: fleet.begin(Opening())) == ErrorCode.HOST_LOST
+    for attempt in (
+        fleet.open(Opening()),
+        fleet.open(Return(session_id="s", resume_token="t")),
+        fleet.take("key-1"),
+        fleet.preview(None, SessionPatch()),
+    ):
+        with pytest.raises(CapacityError):
+            await attempt
+    for missing in (fleet.hang_up("rtc_1", ANYBODY), fleet.open(LookingOn(call_id="rtc_1"))):
+        with pytest.raises(UnknownSession):
+            await missing
+    assert await fleet.look() == await fleet.all_figures() == []
+    assert fleet.engine.has_pipeline("llm")
+
+
+def test_a_refusal_is_that_of_a_host_that_is_there() -> None:
+    fleet = HostFleet(Member(), ["llm"])
+    fleet.add(Member(room(0)))
+    assert refusal(fleet.check_room) == ErrorCode.SERVER_FULL
+    fleet.check_loaded()
+    fleet.add(Member(room(1)))
+    fleet.check_room()
+    assert len(fleet) == 15
+    assert fleet.accepting
+    assert fleet.status.max_sessions == 16
+
+
+def test_a_phone_call_goes_where_there_is_most_room() -> None:
+    full, roomy = Member(room(1)), Member(room(5))
+    fleet = HostFleet(full, ["llm"])
+    fleet.add(roomy)
+    fleet.begin(Opening())
+    assert len(roomy.outbox.take()) == 1
+    assert full.outbox.take() == []
+
+
+def test_every_host_knows_of_the_calls_that_are_held_here() -> None:
+    first, second = Member(room(1)), Member(room(1))
+    fleet = HostFleet(first, ["llm"])
+    fleet.call_began("rtc_1", ANYBODY)
+    fleet.add(second)
+    fleet.call_ended("rtc_1")
+    for host in (first, second):
+        assert host.outbox.take() == [CallBegan("rtc_1", ANYBODY), CallEnded("rtc_1")]
+    holder = cast(Any, object())
+    fleet.calls = holder
+    assert first.calls is second.calls is fleet.calls is holder
+    fleet.remove(second)
+    fleet.leave("closed")
+    assert fleet.members == [first]
