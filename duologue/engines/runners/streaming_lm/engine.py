@@ -9,6 +9,7 @@ Concurrency:
 
 from __future__ import annotations
 
+import gc
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -157,15 +158,29 @@ class FrameEngine:
                 self._frames[count] = PreparedFrames(self._step, count, self.frame_samples, pool)
             if progress is not None:
                 progress(done, len(jobs))
+        if self.on_gpu:
+            # What was loaded is never garbage, and to look through all of it takes longer than a
+            # frame may be late.
+            gc.collect()
+            gc.freeze()
 
-    def measure(self, clock: Callable[[], float]) -> Costs:
-        """Time steps and prefills as they are when every window is full.
+    def measure(self, clock: Callable[[], float], seen: int | None = None) -> Costs:
+        """Time steps and prefills.
 
         Before the first stream: it writes noise where their keys and values will be.
+
+        Args:
+            seen: How many positions each row of a step sees; None: a whole window.
         """
         assert not self._streams, "there are streams already"
         return measure(
-            self._step, self._table, self.limits.pages, self._frames, self._prefills, clock
+            self._step,
+            self._table,
+            self.limits.pages,
+            self._frames,
+            self._prefills,
+            clock,
+            min(seen or self.config.window, self.config.window),
         )
 
     def open(self, opening: Opening, log: TokenLog | None = None) -> int:
@@ -286,6 +301,12 @@ class FrameEngine:
     def waiting(self) -> int:
         """How many positions have to be read before all streams are live."""
         return sum(len(stream.rows) for stream in self._waiting)
+
+    @property
+    def waiting_position(self) -> int:
+        """How far the streams that wait will have read when they are live, at most."""
+        ends = (self.pages.end(stream.slot) + len(stream.rows) for stream in self._waiting)
+        return max(ends, default=0)
 
     def is_live(self, slot: int) -> bool:
         """Tell whether a slot may take part in steps."""

@@ -53,7 +53,7 @@ class PageLimits:
     page_frames: int
     window: int
     chunk: int = 256
-    growth_frames: int = 375
+    growth_frames: int = 64
     prefixes: int = 32
 
     @property

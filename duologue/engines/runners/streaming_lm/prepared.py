@@ -111,15 +111,24 @@ class Costs:
     """Seconds, by the number of rows.
 
     Args:
-        frames: Of a step; prefills: of a prefill and one beginning after it.
+        frames: Of a step, when its rows see as much as they do on average.
+        prefills: Of a prefill and one beginning after it: at the beginning of a stream, and at
+            the end of a whole window.
+        window: How many positions that is.
     """
 
     frames: dict[int, float]
-    prefills: dict[int, float]
+    prefills: dict[int, tuple[float, float]]
+    window: int
 
     def of_frame(self, rows: int) -> float:
         """Return what a step of so many rows takes."""
         return max(cost for count, cost in self.frames.items() if count <= self._bucket(rows))
+
+    def of_prefill(self, rows: int, position: int) -> float:
+        """Return what a prefill of so many rows takes, the last of which is at a position."""
+        soon, late = self.prefills[rows]
+        return soon + max(0.0, late - soon) * min(1.0, position / self.window)
 
     def _bucket(self, rows: int) -> int:
         return min((count for count in self.frames if count >= rows), default=max(self.frames))
@@ -132,8 +141,9 @@ def measure(
     frames: Mapping[int, PreparedFrames],
     prefills: Mapping[int, PreparedPrefill],
     clock: Callable[[], float],
+    seen: int,
 ) -> Costs:
-    """Time what was prepared, as it is when every window is full.
+    """Time what was prepared, as it is when the rows of a step see so many positions each.
 
     It writes noise to all pages, and leaves the table of ``step`` full of them.
     """
@@ -145,21 +155,23 @@ def measure(
     frame_costs, prefill_costs = {}, {}
     for count, job in frames.items():
         job.places.values[:, 0] = np.arange(count)
-        job.places.values[:, 1:] = (0, newest)
+        job.places.values[:, 1:] = (newest - seen + 1, newest)
         frame_costs[count] = _time(clock, job.run)
     for count, prefill in prefills.items():
-        # Beginnings are shorter than a window; what is gone through again is rarely longer.
-        prefill.places.values[:, 0] = 0
-        prefill.places.values[:, 1] = 0
-        positions = newest - count + 1 + np.arange(count)
-        prefill.places.values[:, 2] = np.maximum(0, positions)
 
-        def whole(prefill: PreparedPrefill = prefill) -> None:
-            prefill.begin(step, prefill.read())
-            wait(step)
+        def at(position: int, count: int = count, prefill: PreparedPrefill = prefill) -> float:
+            last = np.arange(position - count + 1, position + 1)
+            prefill.places.values[:] = 0
+            prefill.places.values[:, 2] = np.maximum(0, last)
+            return _time(clock, lambda: _whole(step, prefill))
 
-        prefill_costs[count] = _time(clock, whole)
-    return Costs(frame_costs, prefill_costs)
+        prefill_costs[count] = (at(count - 1), at(newest))
+    return Costs(frame_costs, prefill_costs, limits.window)
+
+
+def _whole(step: FrameStep, prefill: PreparedPrefill) -> None:
+    prefill.begin(step, prefill.read())
+    wait(step)
 
 
 def mask(places: Input, sink: int) -> None:
@@ -176,7 +188,7 @@ def wait(step: FrameStep) -> None:
 def _fill_with_noise(pool: Tensor) -> None:
     """Zeros would be read faster than what a call leaves there."""
     for layer in pool:
-        for page in layer.split(1024):
+        for page in layer.split(64):
             page.copy_(torch.randn(page.shape, device=page.device))
 
 

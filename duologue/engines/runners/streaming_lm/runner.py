@@ -112,7 +112,7 @@ class StreamingLm:
             log.info("model_warming_up", steps=done, of=total)
 
         self._engine.warm_up(tell)
-        costs = self._engine.measure(self._clock.now)
+        costs = self._engine.measure(self._clock.now, self._settings.mean_frames or None)
         plan = self._plan(costs)
         log.info(
             "model_ready",
@@ -120,9 +120,7 @@ class StreamingLm:
             groups=plan.groups,
             step_ms=round(1000 * costs.of_frame(plan.rows), 1),
         )
-        self._loop = TickLoop(
-            self._engine, plan, self._feed, costs.prefills, self._clock.now(), self._wake
-        )
+        self._loop = TickLoop(self._engine, plan, self._feed, costs, self._clock.now(), self._wake)
 
     def open(self, job: Job) -> None:
         """Wait for the job's first input."""

@@ -50,7 +50,7 @@ class StreamingLmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     max_sessions: Count = 168
     mean_frames: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
     page_frames: Annotated[int, msgspec.Meta(ge=4, le=256)] = 32
-    growth_frames: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 375
+    growth_frames: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 64
     reserve_mb: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 3000
     message_ms: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 40
     eight_bit_kv: bool = False

@@ -8,12 +8,13 @@ know threads or jobs of a worker; ``now`` is handed in.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from duologue.core.errors import CapacityError, EngineError
 from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, Spoken
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
+from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.token_log import TokenLog
 from duologue.engines.schedulers.frame_deadline import FrameBatch, FrameDeadline
 from duologue.engines.schedulers.frame_feed import FeedLimits, FrameCounters
@@ -120,7 +121,7 @@ class TickLoop:
     """The streams of one engine, and when they are stepped.
 
     Args:
-        costs: How long a prefill of so many positions takes, in seconds.
+        costs: How long prefills take.
         tell: Called after a tick that put something into mailboxes.
     """
 
@@ -129,14 +130,14 @@ class TickLoop:
         engine: FrameEngine,
         plan: GroupPlan,
         limits: FeedLimits,
-        costs: Mapping[int, float],
+        costs: Costs,
         start: float,
         tell: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._scheduler = FrameDeadline(plan, limits, start)
         self._most = plan.groups * plan.rows
-        self._costs = dict(costs)
+        self._costs = costs
         self._tell = tell
         capacity = limits.frame_samples + limits.debt_samples
         self._heard = HeardAudio(engine.limits.slots, capacity, limits.frame_samples)
@@ -213,7 +214,8 @@ class TickLoop:
         chunks = self._engine.limits.chunks
         if time_s is None:
             return chunks[-1]
-        fitting = [n for n in chunks if self._costs[n] + SPARE_S <= time_s]
+        position = self._engine.waiting_position
+        fitting = [n for n in chunks if self._costs.of_prefill(n, position) + SPARE_S <= time_s]
         return max(fitting, default=None)
 
     def _join(self, message: Join) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.tick_loop import (
     STARVED_TICKS,
     Freeze,
@@ -17,7 +18,13 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
 )
 from duologue.engines.schedulers.frame_feed import FeedLimits
 from duologue.engines.schedulers.frame_groups import GroupPlan
-from tests.unit.engines.runners.streaming_lm.tiny_network import SAMPLES, engine, opening, persona
+from tests.unit.engines.runners.streaming_lm.tiny_network import (
+    SAMPLES,
+    WINDOW,
+    engine,
+    opening,
+    persona,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -32,7 +39,8 @@ class Call:
         self.now = 0.0
         self.told = 0
         self.engine = engine(slots=3, buckets=(3,))
-        costs = {4: prefill_s, 16: 3 * prefill_s}
+        small, large = prefill_s, 3 * prefill_s
+        costs = Costs({}, {4: (small, small), 16: (large, large)}, WINDOW)
         plan = GroupPlan(groups, 2 // groups, 0.09)
         self.loop = TickLoop(self.engine, plan, FEED, costs, 0.0, self.tell)
 
