@@ -86,7 +86,8 @@ def merge(folder: Path) -> None:
     for part, rows in parts.items():
         for row in rows:
             report.add({"part": part, **row})
-            name = f"{part}: {row['name']}" + (f" @{row['rows']}" if "rows" in row else "")
+            size = row.get("what") or (f"{row['rows']} rows" if "rows" in row else "")
+            name = f"{part}: {row['name']}" + (f", {size}" if size else "")
             shown = {
                 key: row[key]
                 for key in ("sessions", "p50_ms", "p99_ms", "max_ms", "late_ticks", "late_frames")
