@@ -34,12 +34,15 @@ PARTS = ("steps", "reference", "capacity", "churn")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("part", choices=(*PARTS, "merge"))
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("part", nargs="?", choices=(*PARTS, "merge"))
+    parser.add_argument("--out", type=Path, default=Path("build/moshi_gpu"))
     parser.add_argument("--seconds", type=float, default=60.0, help="of each capacity")
     parser.add_argument("--churn-seconds", type=float, default=300.0)
     parser.add_argument("--only", default="", help="names of configurations, with commas")
     args = parser.parse_args()
+    if args.part is None:
+        print("left out: it runs in parts on a GPU of 141 GB; its --help names them")
+        return
     args.out.mkdir(parents=True, exist_ok=True)
     if args.part == "merge":
         merge(args.out)
