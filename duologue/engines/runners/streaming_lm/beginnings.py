@@ -66,11 +66,13 @@ class Beginnings:
             voice=None if voice is None else voice.embeddings,
             seed=seed,
             name=f"{name}\n{start.instructions}",
+            pinned=start.pins_persona,
         )
-        if opening.positions >= self._config.window:
+        most = self._config.window // 2 if start.pins_persona else self._config.window - 1
+        if opening.positions > most:
             raise EngineError(
                 f"the voice and the instructions take {opening.positions} frames of the model's"
-                f" memory, which holds {self._config.window}: shorten the instructions",
+                f" memory, of which they may take {most}: shorten the instructions",
             )
         return opening
 

@@ -67,6 +67,7 @@ class Opening:
     Args:
         voice: Ready-made embeddings of the first positions, [n, D], before the rows of the prompt.
         name: Of this beginning, the same for all that begin so; empty: it is not shared.
+        pinned: Keep seeing all of it when the window slides.
     """
 
     prompt: Prompt
@@ -74,6 +75,7 @@ class Opening:
     taste: Taste = field(default_factory=Taste)
     seed: int = 0
     name: str = ""
+    pinned: bool = False
 
     @property
     def positions(self) -> int:
@@ -208,6 +210,8 @@ class FrameEngine:
         # The last position is read again, since what follows is drawn from it.
         there = min(there, len(given) - 1)
         self.pages.truncate(slot, there)
+        if opening.pinned:
+            self.pages.pin(slot, opening.positions)
         stream.rows.extend(given[there:])
         self._enter(stream)
         if log is not None and log.end > stream.base:
@@ -243,7 +247,7 @@ class FrameEngine:
         self._step.encoder.restore(target, self._step.encoder.snapshot(slot))
         self._step.decoder.restore(target, self._step.decoder.snapshot(slot))
         state = self._step.state
-        self._set_taste(stream, seed)
+        state.draw_as(target, stream.opening.taste, seed)
         for tensor in (state.text, state.said, state.heard):
             tensor[target] = tensor[slot]
         self._write_table(target)
@@ -261,7 +265,7 @@ class FrameEngine:
         """
         stream = self._streams[slot]
         position = stream.base + frame
-        oldest = max(stream.log.oldest, self.pages.first(slot, stream.log.end)) + 1
+        oldest = max(stream.log.oldest, self.pages.kept_from(slot)) + 1
         if not stream.live or not oldest <= position < stream.log.end:
             return
         before = stream.log.frame(position - 1)
@@ -276,7 +280,8 @@ class FrameEngine:
         stream.last = frames[-1]
         stream.live = False
         stream.times_taken_back += 1
-        self._set_taste(stream, stream.opening.seed + SEED_STEP * stream.times_taken_back)
+        again = stream.opening.seed + SEED_STEP * stream.times_taken_back
+        self._step.state.draw_as(slot, stream.opening.taste, again)
         self._waiting.append(stream)
 
     def close(self, slot: int) -> None:
@@ -403,16 +408,8 @@ class FrameEngine:
         self._waiting.append(stream)
         self._step.encoder.reset(slot)
         self._step.decoder.reset(slot)
-        self._set_taste(stream, stream.opening.seed)
+        self._step.state.draw_as(slot, stream.opening.taste, stream.opening.seed)
         self._write_table(slot)
-
-    def _set_taste(self, stream: _Stream, seed: int) -> None:
-        state, slot, taste = self._step.state, stream.slot, stream.opening.taste
-        state.seeds[slot] = (seed + 2**63) % 2**64 - 2**63
-        state.text_temperature[slot] = taste.text_temperature
-        state.text_top_k[slot] = taste.text_top_k
-        state.code_temperature[slot] = taste.code_temperature
-        state.code_top_k[slot] = taste.code_top_k
 
     def _begin(self, job: PreparedPrefill, stream: _Stream, row: int, hidden: Tensor) -> None:
         job.chosen.values[0] = row
@@ -435,6 +432,9 @@ class FrameEngine:
                 case Shortened():
                     self.shortened.append(effect)
         frames = self.limits.pages.page_frames
+        if self.pages.pinned(slot):
+            self._write_table(slot)
+            return
         if count == 1 and begin % frames and not effects:
             return
         for position in (begin, *range(begin - begin % frames + frames, begin + count, frames)):

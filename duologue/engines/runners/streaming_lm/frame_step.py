@@ -15,7 +15,7 @@ from torch import Tensor
 from duologue.codecs.mimi import Mimi
 from duologue.engines.models.moshi_lm import temporal
 from duologue.engines.models.moshi_lm.config import MoshiConfig
-from duologue.engines.models.moshi_lm.sampling import Draw, next_tokens
+from duologue.engines.models.moshi_lm.sampling import Draw, Taste, next_tokens
 from duologue.engines.models.moshi_lm.weights import MoshiWeights
 from duologue.engines.runners.streaming_lm import eight_bits
 from duologue.engines.runners.streaming_lm.pages import PageLimits
@@ -107,6 +107,14 @@ class SlotState:
         self.code_temperature = zeros(dtype=torch.float32)
         self.text_top_k = zeros() + 1
         self.code_top_k = zeros() + 1
+
+    def draw_as(self, slot: int, taste: Taste, seed: int) -> None:
+        """Let a slot draw by a taste and a seed."""
+        self.seeds[slot] = (seed + 2**63) % 2**64 - 2**63
+        self.text_temperature[slot] = taste.text_temperature
+        self.text_top_k[slot] = taste.text_top_k
+        self.code_temperature[slot] = taste.code_temperature
+        self.code_top_k[slot] = taste.code_top_k
 
     def draw(self, slots: Tensor, counters: Tensor) -> Draw:
         """Look up how the rows of some slots draw.

@@ -4,7 +4,9 @@ Pages are appended to and slide out of the window; none is ever written over whi
 so streams that began alike share their first pages. A stream that writes into a shared page gets a
 copy of its own. Whoever is let in is promised room to grow by a stated number of frames; where
 streams grow beyond what was promised and no page is left, the longest window becomes shorter, and
-no call fails. This module is pure: it knows numbers of pages, not what is in them.
+no call fails. A stream may pin its beginning: those pages stay, and in its table they move along
+just before the window, so that what it sees is one run of entries all the same. This module is
+pure: it knows numbers of pages, not what is in them.
 """
 
 from __future__ import annotations
@@ -76,12 +78,16 @@ class _Stream:
     """Pages by their place in the stream.
 
     Args:
-        first: The oldest position that is seen; ``end``: the next one to be written.
-        held: Place -> page, for the places from that of ``first`` to that of ``end - 1``.
+        first: The oldest position that is seen, but for what is pinned; ``end``: the next one to
+            be written.
+        pinned: How many pages at the beginning stay.
+        held: Place -> page, for the places that are pinned, and those from that of ``first`` to
+            that of ``end - 1``.
     """
 
     first: int = 0
     end: int = 0
+    pinned: int = 0
     held: dict[int, int] = field(default_factory=dict)
 
 
@@ -106,13 +112,34 @@ class Pages:
         return self._streams[slot].end
 
     def first(self, slot: int, position: int) -> int:
-        """Return the oldest position that a row at ``position`` sees."""
-        return max(self._streams[slot].first, position - self._limits.window + 1)
+        """Return the oldest position that a row at ``position`` sees.
+
+        Where a beginning is pinned, it counts as if it stood just before the window.
+        """
+        stream = self._streams[slot]
+        if stream.pinned:
+            return self._gap(stream) * self._limits.page_frames
+        return max(stream.first, position - self._limits.window + 1)
+
+    def kept_from(self, slot: int) -> int:
+        """Return the oldest position that a stream may be taken back to."""
+        stream = self._streams[slot]
+        if stream.pinned:
+            return stream.first
+        return max(stream.first, stream.end - self._limits.window + 1)
 
     def table(self, slot: int) -> dict[int, int]:
         """Return the entries of a stream's table that matter: entry -> page."""
-        width = self._limits.width
-        return {place % width: page for place, page in self._streams[slot].held.items()}
+        width, stream = self._limits.width, self._streams[slot]
+        gap = self._gap(stream)
+        return {
+            (place + gap if place < stream.pinned else place) % width: page
+            for place, page in stream.held.items()
+        }
+
+    def pinned(self, slot: int) -> bool:
+        """Tell whether a stream's beginning is pinned: then any of its entries may change."""
+        return self._streams[slot].pinned > 0
 
     def entry(self, slot: int, position: int) -> tuple[int, int]:
         """Return where in a stream's table the page of a position stands, and the page."""
@@ -165,7 +192,7 @@ class Pages:
         if count == 1 and self._goes_on(stream):
             stream.end += 1
             return []
-        self._let_go_before(stream, stream.end - limits.window + 1)
+        self._let_go_before(stream, self._oldest(stream))
         effects: list[Effect] = []
         begin, last = (at // limits.page_frames for at in (stream.end, stream.end + count - 1))
         for place in range(begin, last + 1):
@@ -179,6 +206,21 @@ class Pages:
                 stream.held[place] = copy
         stream.end += count
         return effects
+
+    def _oldest(self, stream: _Stream) -> int:
+        """Return the oldest position that a stream's next one may see."""
+        frames = self._limits.page_frames
+        left = stream.end - self._limits.window + 1
+        if not stream.pinned or left < 0:
+            return left
+        # In whole pages, and one more goes, so that none has to go until the next one is full.
+        return (left // frames + stream.pinned + 1) * frames
+
+    def _gap(self, stream: _Stream) -> int:
+        """How many places lie between what is pinned and the window."""
+        if not stream.pinned:
+            return 0
+        return max(0, stream.first // self._limits.page_frames - stream.pinned)
 
     def _goes_on(self, stream: _Stream) -> bool:
         """Tell whether the next position is in a page of its own, and none leaves the window.
@@ -198,11 +240,23 @@ class Pages:
             self._drop(stream.held.pop(place))
         stream.end = end
 
+    def pin(self, slot: int, positions: int) -> None:
+        """Let a stream that has not slid keep seeing its first positions, in whole pages.
+
+        They count as part of its window, in which two pages must be left for what is new.
+        """
+        stream, limits = self._streams[slot], self._limits
+        pages = -(-positions // limits.page_frames)
+        assert not stream.first, "a stream that has slid has lost its beginning"
+        assert (pages + 2) * limits.page_frames <= limits.window
+        stream.pinned = pages
+
     def skip(self, slot: int, position: int) -> None:
         """Let a stream that has written nothing begin at a position; it sees nothing before."""
         stream = self._streams[slot]
         assert not stream.held, "a stream that has written cannot begin elsewhere"
         stream.first = stream.end = position
+        stream.pinned = 0
 
     def fork(self, slot: int, target: int) -> None:
         """Let a stream begin with all that another one sees; the pages are shared."""
@@ -217,6 +271,7 @@ class Pages:
         while len(self._prefixes) >= self._limits.prefixes:
             self._drop_prefix(next(iter(self._prefixes)))
         self._copy(stream, self._prefixes.setdefault(name, _Stream()))
+        self._prefixes[name].pinned = 0
 
     def knows(self, name: str) -> bool:
         """Tell whether a beginning is kept."""
@@ -228,6 +283,7 @@ class Pages:
 
     def _copy(self, source: _Stream, target: _Stream) -> None:
         target.first, target.end, target.held = source.first, source.end, dict(source.held)
+        target.pinned = source.pinned
         for page in target.held.values():
             self._holders[page] += 1
 
@@ -252,10 +308,10 @@ class Pages:
     def _shorten(self, taker: _Stream) -> Shortened:
         """Take the oldest page of whoever sees most. Everybody keeps the page that it writes."""
         slot, stream = max(
-            (item for item in self._streams.items() if len(item[1].held) > 1),
+            (item for item in self._streams.items() if len(item[1].held) > item[1].pinned + 1),
             key=lambda item: (len(item[1].held), item[1] is not taker),
         )
-        oldest = min(stream.held)
+        oldest = min(place for place in stream.held if place >= stream.pinned)
         self._let_go_before(stream, (oldest + 1) * self._limits.page_frames)
         return Shortened(slot, stream.first)
 
@@ -264,7 +320,7 @@ class Pages:
             return
         stream.first = position
         oldest = position // self._limits.page_frames
-        for place in [place for place in stream.held if place < oldest]:
+        for place in [place for place in stream.held if stream.pinned <= place < oldest]:
             self._drop(stream.held.pop(place))
 
     def _drop_prefix(self, name: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from duologue.core.errors import EngineError
 from duologue.engines.models.moshi_lm.random_checkpoint import save_random_voice, train_vocabulary
 from duologue.engines.models.moshi_lm.tokenizer import TextTokenizer
 from duologue.engines.payloads import NOT_SAID, LockstepStart
@@ -47,6 +48,13 @@ def test_a_voice_comes_before_a_persona(folder: Path) -> None:
     told = one.opening(LockstepStart(instructions="fox", seed=1))
     assert told.positions > plain.positions
     assert told.name != plain.name
+
+
+def test_a_pinned_persona_may_take_half_of_the_window(folder: Path) -> None:
+    one = beginnings(folder)
+    assert one.opening(LockstepStart(pins_persona=True)).pinned
+    with pytest.raises(EngineError, match="they may take 30"):
+        one.opening(LockstepStart(instructions="fox fox", pins_persona=True))
 
 
 def test_each_call_draws_otherwise_unless_told_how(folder: Path) -> None:

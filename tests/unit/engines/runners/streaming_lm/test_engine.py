@@ -205,3 +205,21 @@ def test_windows_become_shorter_and_no_call_ends() -> None:
         one.step(slots, speech(3, tick))
     assert one.shortened
     assert all(one.frames(slot) == WINDOW + 4 for slot in slots)
+
+
+def test_a_pinned_persona_stays_where_attention_finds_it() -> None:
+    one = engine()
+    slot = start(one, Opening(persona(4), taste=GREEDY, pinned=True))
+    pool, places = one._step.pool, one.pages.table(slot)
+    before = [pool[:, places[place], :, :, 0].clone() for place in (0, 1)]
+    talk(one, slot, 3 * WINDOW, seed=5)
+    end = one.pages.end(slot)
+    first = one.pages.first(slot, end - 1)
+    assert WINDOW - 8 <= end - first <= WINDOW
+    width = one.limits.pages.width
+    for number, kept in enumerate(before):
+        page = int(one._step.table[slot, (first // 4 + number) % width])
+        assert torch.equal(pool[:, page, :, :, 0], kept)
+    one.rewind(slot, one.frames(slot) - 3)
+    assert one.prefill() == [slot]
+    assert one.step([slot], speech(1, 9))[0].frame == 3 * WINDOW

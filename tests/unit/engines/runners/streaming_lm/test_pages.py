@@ -39,6 +39,7 @@ class PagesMachine(RuleBasedStateMachine):
         self.written: dict[int, dict[int, str]] = {}
         self.kept: dict[str, dict[int, str]] = {}
         self.first: dict[int, int] = {}
+        self.pins: dict[int, int] = {}
         self.names = 0
 
     def perform(self, effects: list[Effect]) -> None:
@@ -67,14 +68,17 @@ class PagesMachine(RuleBasedStateMachine):
             self.written[slot][position] = text
 
     @precondition(lambda self: len(self.written) < SLOTS)
-    @rule(frames=st.integers(1, 16), name=st.sampled_from(["a", "b", "c"]))
-    def join(self, frames: int, name: str) -> None:
+    @rule(frames=st.integers(1, 16), name=st.sampled_from(["a", "b", "c"]), pins=st.booleans())
+    def join(self, frames: int, name: str, pins: bool) -> None:
         slot = next(each for each in range(SLOTS) if each not in self.written)
         try:
             there = self.pages.admit(slot, frames, name)
         except CapacityError:
             return
         self.first[slot] = 0
+        self.pins[slot] = -(-frames // 4) if pins and frames <= 8 else 0
+        if self.pins[slot]:
+            self.pages.pin(slot, frames)
         self.written[slot] = {p: self.kept[name][p] for p in range(there)} if there else {}
         while (left := frames - self.pages.end(slot)) > 0:
             self.write(slot, min(left, self.limits.chunk))
@@ -93,7 +97,7 @@ class PagesMachine(RuleBasedStateMachine):
     def rewind(self, data: st.DataObject, back: int) -> None:
         slot = data.draw(st.sampled_from(sorted(self.written)))
         end = self.pages.end(slot)
-        target = max(self.pages.first(slot, end), end - back)
+        target = max(self.pages.kept_from(slot), end - back)
         if target > end:
             return
         self.pages.truncate(slot, target)
@@ -106,7 +110,8 @@ class PagesMachine(RuleBasedStateMachine):
         target = next(each for each in range(SLOTS) if each not in self.written)
         self.pages.fork(slot, target)
         self.written[target] = dict(self.written[slot])
-        self.first[target] = self.pages.first(slot, 0)
+        self.first[target] = self.first[slot]
+        self.pins[target] = self.pins[slot]
 
     @precondition(lambda self: self.written)
     @rule(data=st.data())
@@ -114,14 +119,27 @@ class PagesMachine(RuleBasedStateMachine):
         slot = data.draw(st.sampled_from(sorted(self.written)))
         self.pages.release(slot)
         del self.written[slot]
+        del self.pins[slot]
 
     @invariant()
     def everybody_sees_what_was_written(self) -> None:
+        size = self.limits.page_frames
         for slot, texts in self.written.items():
             table, end = self.pages.table(slot), self.pages.end(slot)
-            for position in range(self.pages.first(slot, end), end):
-                page = table[position // self.limits.page_frames % self.limits.width]
-                assert self.memory[page, position % self.limits.page_frames] == texts[position]
+            first = self.pages.first(slot, end)
+            for place in range(first, end):
+                page = table[place // size % self.limits.width]
+                # What is pinned stands before the window, which has moved away from it.
+                is_pinned = self.pins[slot] and place < first + self.pins[slot] * size
+                position = place - first if is_pinned else place
+                assert self.memory[page, place % size] == texts[position]
+
+    @invariant()
+    def a_pinned_beginning_is_seen(self) -> None:
+        for slot, pages in self.pins.items():
+            if slot in self.written and pages:
+                held = self.pages.table(slot).values()
+                assert len(held) >= min(pages, -(-self.pages.end(slot) // 4))
 
     @invariant()
     def no_table_holds_more_than_it_can(self) -> None:
@@ -212,3 +230,20 @@ def test_only_so_many_beginnings_are_kept() -> None:
         pages.keep(0, name)
         pages.release(0)
     assert [pages.knows(name) for name in ("a", "b", "c")] == [False, True, True]
+
+
+def test_a_pinned_beginning_moves_along_before_the_window() -> None:
+    pages = Pages(limits())
+    pages.admit(0, 6)
+    pages.pin(0, 6)
+    pages.extend(0, 6)
+    beginning = [pages.table(0)[place] for place in (0, 1)]
+    for _ in range(60):
+        pages.extend(0, 1)
+        end = pages.end(0)
+        first = pages.first(0, end - 1)
+        seen = end - first
+        assert seen <= 16
+        places = (first // 4 % limits().width, (first // 4 + 1) % limits().width)
+        assert [pages.table(0)[place] for place in places] == beginning
+    assert seen > 16 - 2 * 4
