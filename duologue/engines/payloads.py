@@ -281,6 +281,7 @@ class LockstepStart(_Payload, frozen=True):
         instructions: Who it is to be, where the model can be told; empty: nobody in particular.
         voice: A name; empty: the model's default.
         seed: What it says depends on this, and on what it hears; 0: another one each time.
+        pins_persona: Keep the beginning in sight when the window slides past it.
         log: Frames to go through again after the beginning, of a stream whose worker was lost:
             for each the text token, the codes said and the codes heard, as 16-bit little-endian
             numbers. ``NOT_SAID`` stands for all that was said in a frame that was taken back.
@@ -289,6 +290,7 @@ class LockstepStart(_Payload, frozen=True):
     instructions: str = ""
     voice: str = ""
     seed: int = 0
+    pins_persona: bool = False
     log: bytes = b""
 
 

@@ -59,6 +59,7 @@ class LockstepModel:
         pipeline: Takes ``LockstepStart`` and audio, gives ``LockstepFrame``.
         voices: The first is the default; the model is given the name.
         reads_instructions: It can be told who to be.
+        pins_persona: What it was told stays in sight when its window slides.
         window_frames: How many frames it sees.
     """
 
@@ -67,6 +68,7 @@ class LockstepModel:
     frame_samples: int = 1920
     voices: tuple[str, ...] = ("default",)
     reads_instructions: bool = False
+    pins_persona: bool = False
     window_frames: int = 3000
 
 
@@ -344,6 +346,7 @@ class LockstepPlugin:
             instructions=config.instructions if model.reads_instructions else "",
             voice=config.voice or model.voices[0],
             seed=self._settings.seed,
+            pins_persona=model.pins_persona,
             log=log,
         )
 

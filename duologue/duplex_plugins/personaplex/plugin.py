@@ -30,6 +30,9 @@ class PersonaplexSettings(LockstepSettings):
     voices: tuple[str, ...] = VOICES
     """Names of the voices that the pipeline has, without ``.pt``; the first is the default."""
 
+    pins_persona: bool = False
+    """What it was told stays in sight for the whole call; its window is shorter by that much."""
+
 
 def create(options: Mapping[str, object]) -> LockstepPlugin:
     """Make the plugin from its block of the configuration."""
@@ -38,6 +41,7 @@ def create(options: Mapping[str, object]) -> LockstepPlugin:
         pipeline=settings.pipeline,
         voices=settings.voices,
         reads_instructions=True,
+        pins_persona=settings.pins_persona,
         window_frames=2999,
     )
     return LockstepPlugin(model, settings)

@@ -60,7 +60,7 @@ EXAMPLES: list[Payload] = [
     TokenUsage(12, 34, 5),
     SpeakText("Hello there.", 12, voice="a", speed=1.25),
     SpeechMark(12, 24_000, exact=False),
-    LockstepStart("You are kind.", "anna", seed=7),
+    LockstepStart("You are kind.", "anna", seed=7, pins_persona=True),
     LockstepRewind(31),
     LockstepFreeze(True),
     LockstepFrame(32, b"\x01\x00", " hello", 17, (1, 2), (3, 4), rewinds=1),

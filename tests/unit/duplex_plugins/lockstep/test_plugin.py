@@ -76,10 +76,10 @@ def test_the_stream_begins_when_the_person_is_heard_and_gets_all_audio() -> None
 
 
 def test_a_model_that_reads_instructions_is_given_them() -> None:
-    model = LockstepModel(pipeline="model", reads_instructions=True)
+    model = LockstepModel(pipeline="model", reads_instructions=True, pins_persona=True)
     bench = Bench(LockstepSettings(seed=7), model)
     bench.configure(instructions="Be kind.")
-    wanted = LockstepStart("Be kind.", "default", seed=7)
+    wanted = LockstepStart("Be kind.", "default", seed=7, pins_persona=True)
     assert start_of(bench.give(HEARD)) == wanted
 
 

@@ -15,12 +15,12 @@ def test_it_has_the_voices_of_its_archive() -> None:
 
 
 def test_it_is_told_who_to_be_and_with_which_voice() -> None:
-    plugin = create({"seed": 5})
+    plugin = create({"pins_persona": True, "seed": 5})
     state = plugin.open(PluginConfig())
     plugin.step(state, ConfigChanged(PluginConfig(instructions="You are a pirate.", voice="NATM1")))
     start = start_of(plugin.step(state, HEARD))
     assert (start.instructions, start.voice) == ("You are a pirate.", "NATM1")
-    assert start.seed == 5
+    assert (start.pins_persona, start.seed) == (True, 5)
 
 
 def test_a_wrong_option_is_refused_by_name() -> None:
