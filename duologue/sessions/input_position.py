@@ -6,7 +6,7 @@ sessions or messages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from duologue.codecs.opus_packets import CLOCK_HZ, join, split, without_front
 from duologue.core.audio import samples_to_ms
@@ -27,9 +27,11 @@ REPORT_EVERY_MS = 1000
 _SILENCE: dict[type, bytes] = {PcmuFormat: b"\xff", PcmaFormat: b"\xd5"}
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Audio as it is to be taken in: without what is known, with silence for what is missing."""
+class Placed(msgspec.Struct, frozen=True, gc=False):
+    """Audio as it is to be taken in: without what is known, with silence for what is missing.
+
+    A struct, since one is made for every message.
+    """
 
     audio: bytes
     missing: int
@@ -42,6 +44,8 @@ class InputPosition:
     Units:
         Samples, at the rate of the wire. ``taken`` is all that the session has taken in so far.
     """
+
+    __slots__ = ("_offset", "_reported", "missing")
 
     def __init__(self) -> None:
         self.missing = 0
@@ -61,8 +65,10 @@ class InputPosition:
         """
         offset = start_sample - taken if self._offset is None else self._offset
         missing = start_sample - offset - taken
+        if missing == 0:
+            return Placed(audio, 0, offset)
         size = format_sample_bytes(wire)
-        if missing <= 0:
+        if missing < 0:
             if isinstance(wire, OpusFormat):
                 return Placed(_later_packets(audio, -missing, wire), 0, offset)
             return Placed(audio[-missing * size :], 0, offset)

@@ -145,7 +145,7 @@ class SessionObserver:
         recorder = self._recorder
         if recorder is None:
             return
-        if type(item) is AppendAudio:
+        if isinstance(item, AppendAudio):
             self._heard_bytes += len(item.audio)
             if now >= self._heard_noted_next:
                 recorder.record(AppendAudio, now, self._heard_bytes)

@@ -6,11 +6,12 @@ know when any of them is due.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TypedDict, cast
 
 from duologue.engines.payloads import TokenUsage
-from duologue.protocol.audio_formats import format_rate_hz
+from duologue.protocol.audio_formats import AudioFormat, format_rate_hz
 from duologue.protocol.duplex.events import ResponseSpeak
 from duologue.protocol.duplex.format_names import duplex_name
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode
@@ -150,15 +151,15 @@ def audio_delta(
         extended: It says which format that is.
     """
     if extended:
-        audio_format = response.config.output_format
+        name, rate_hz = _declared(response.config.output_format)
         return FormattedAudioDelta(
             response_id=response.id,
             item_id=message.id,
             output_index=message.index,
             content_index=0,
             delta=wire,
-            format=duplex_name(audio_format),
-            sample_rate_hz=format_rate_hz(audio_format),
+            format=name,
+            sample_rate_hz=rate_hz,
         )
     return AudioDelta(
         response_id=response.id,
@@ -167,6 +168,11 @@ def audio_delta(
         content_index=0,
         delta=wire,
     )
+
+
+@functools.cache
+def _declared(audio_format: AudioFormat) -> tuple[str, int]:
+    return duplex_name(audio_format), format_rate_hz(audio_format)
 
 
 def closing_events(

@@ -102,13 +102,8 @@ class Resumption:
         self._greeting: deque[Event] = deque()
         self._resumed_at = 0
 
-    @property
-    def held_bytes(self) -> int:
-        """What is kept of what was sent."""
-        return 0 if self.journal is None else self.journal.held_bytes
-
-    def deliver(self, deliveries: list[Delivery]) -> None:
-        """Keep what is sent now until the client has it.
+    def deliver(self, deliveries: list[Delivery]) -> int:
+        """Keep what is sent now until the client has it; returns how many bytes are kept.
 
         The greeting gets the token, which nobody else is to see: no machine, journal or recording.
         """
@@ -119,9 +114,13 @@ class Resumption:
             told = created(greeting.session, self._first, self.lease.generation, self._inherited)
             deliveries[0] = Delivery(deliveries[0].seq, told)
             self._first, first = None, 1
-        if self.journal is not None and self.lease.state is not LeaseState.ENDED:
+        journal = self.journal
+        if journal is None:
+            return 0
+        if self.lease.state is not LeaseState.ENDED:
             for delivery in deliveries[first:] if first else deliveries:
-                self.journal.record(delivery)
+                journal.record(delivery)
+        return journal.held_bytes
 
     def end(self, *, attached: bool) -> None:
         """The session is over: nobody comes any more.

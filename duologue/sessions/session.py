@@ -333,8 +333,6 @@ class Session:
         now = self._now()
         self._observer.applied(item, now)
         effects = self.machine.apply(item, now)
-        if self.journal is not None:
-            self.journal.fit()
         if effects:
             self._perform(effects)
 
@@ -349,9 +347,9 @@ class Session:
             self._observer.delivered(event, now)
         self._seq = seq
         if self._resumption is not None:
-            self._resumption.deliver(deliveries)
+            held_bytes = self._resumption.deliver(deliveries)
             if not self._closed:
-                self._observer.journal_holds(self._resumption.held_bytes)
+                self._observer.journal_holds(held_bytes)
         if effects:
             self._perform(effects)
         return deliveries
@@ -369,6 +367,9 @@ class Session:
             if not self._stirred:
                 break
             # A connection that reads at once has also said something at once.
+        if self.journal is not None and (self._woken or self._attachment is None):
+            # What waits to be taken is in the same account.
+            self.journal.fit()
         if self.machine.timing_changed or self._woken or self.inbox.waiting:
             self._set_timer()
 

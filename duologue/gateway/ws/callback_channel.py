@@ -1,8 +1,9 @@
 """The channel that gets each message straight from aiohttp's parser, by callback.
 
 Without a future and a task switch per message, which is a quarter of the cost of a small one.
-What it uses of aiohttp's inside is here and nowhere else: ``set_parser`` of the connection, and
-the parser with the queue that it feeds. ``callback_reader_works`` tries them out at start. This
+What it uses of aiohttp's inside is here and nowhere else: ``set_parser`` of the connection, the
+parser with the queue that it feeds, and that nothing but ``data_received`` of an upgraded
+connection looks at what comes. ``callback_reader_works`` tries them out at start. This
 module must not know what is in a message.
 """
 
@@ -64,16 +65,55 @@ class CallbackChannel(Channel):
         protocol, self._protocol = self._protocol, None
         assert protocol is not None, "a channel is run once"
         queue = CallbackQueue(protocol, self._take, self._failed, self._ended)
-        parser = PacedParser(
+        parser = UpgradedProtocol(
+            protocol,
             make_parser(queue, self._max_message_bytes),
             self._transport,
             self._turns,
             self._heard,
-            protocol.close,
         )
-        protocol.set_parser(parser, self._heard)  # type: ignore[arg-type]
+        protocol.set_parser(parser)  # type: ignore[arg-type]
+        self._transport.set_protocol(parser)
         del protocol, queue, parser  # the connection holds them, as long as there is one
         await self._read_out
+
+
+class UpgradedProtocol(PacedParser, asyncio.Protocol):
+    """Takes what comes once the connection is a WebSocket; all else is aiohttp's as before."""
+
+    __slots__ = ("_protocol",)
+
+    def __init__(
+        self,
+        protocol: RequestHandler,
+        parser: WebSocketReader,
+        transport: asyncio.Transport,
+        turns: ReadTurns,
+        heard: Callable[[], None],
+    ) -> None:
+        super().__init__(parser, transport, turns, heard, protocol.close)
+        self._protocol = protocol
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """Take what had come behind the handshake."""
+        self.data_received(data)
+        return False, b""
+
+    def eof_received(self) -> None:
+        """Nothing more comes."""
+        self._protocol.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The transport is full."""
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The transport has room again."""
+        self._protocol.resume_writing()
 
 
 class CallbackQueue(WebSocketDataQueue):

@@ -65,7 +65,8 @@ class PacedParser:
     """Stands before a connection's parser.
 
     Args:
-        heard: Told of each slice: a connection whose turn is yet to come is not a silent one.
+        heard: Told of what comes, and of each slice: a connection whose turn is yet to come is not
+            a silent one.
         failed: Told that no more can be read.
     """
 
@@ -87,17 +88,18 @@ class PacedParser:
         self._rest = b""
         self._offset = 0
 
-    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+    def data_received(self, data: bytes) -> None:
         """Take bytes: a few at once, many in turns."""
+        self._heard()
         if self._rest:
             self._rest += data
         elif len(data) <= SLICE_BYTES:
-            return self._parser.feed_data(data)
+            if self._parser.feed_data(data)[0]:
+                self._failed()
         else:
             self._rest = data
             self._transport.pause_reading()
             self._turns.add(self)
-        return False, b""
 
     def feed_eof(self) -> None:
         """The connection is lost, and what is left with it."""

@@ -84,11 +84,13 @@ _COMMANDS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
 )
 _HINTS = msgspec.json.Decoder(AppendHints)
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_APPEND_HEADS = (
-    b'{"type":"input_audio_buffer.append","audio":"',
-    b'{"type": "input_audio_buffer.append", "audio": "',
-)
-"""With and without spaces, as JSON is written by most."""
+_APPEND_HEAD = b'{"type":"input_audio_buffer.append","audio":"'
+_SPACED_APPEND_HEAD = b'{"type": "input_audio_buffer.append", "audio": "'
+"""Without and with spaces, as JSON is written by most."""
+
+_START_SAMPLE = b',"start_sample":'
+_ACK_HEAD = b'{"type":"session.event_ack","server_event_seq":'
+_NUMBERS = msgspec.json.Decoder(int)
 
 _ENCODER = msgspec.json.Encoder()
 _encode_base64 = pybase64.b64encode
@@ -105,11 +107,15 @@ def decode_duplex_command(message: bytes | str) -> Command:
     """
     if isinstance(message, str):
         message = to_utf8(message)
-    for head in _APPEND_HEADS:
-        if message.startswith(head):
-            append = _tidy_append(message, len(head))
-            if append is not None:
-                return append
+    tidy: Command | None = None
+    if message.startswith(_APPEND_HEAD):
+        tidy = _tidy_append(message, len(_APPEND_HEAD))
+    elif message.startswith(_ACK_HEAD):
+        tidy = _tidy_ack(message)
+    elif message.startswith(_SPACED_APPEND_HEAD):
+        tidy = _tidy_append(message, len(_SPACED_APPEND_HEAD))
+    if tidy is not None:
+        return tidy
     refuse_many_strings(message)
     try:
         decoded = _COMMANDS.decode(message)
@@ -183,12 +189,26 @@ def _tidy_append(message: bytes, start: int) -> AppendPlacedAudio | None:
         audio = _decode_base64(message[start:end], None, True)
         if rest == b"}":
             return AppendPlacedAudio(audio=audio)
+        if rest.startswith(_START_SAMPLE) and rest.count(b'"') == 2:
+            start_sample = _NUMBERS.decode(rest[len(_START_SAMPLE) : -1])
+            if start_sample >= 0 and rest.endswith(b"}"):
+                return AppendPlacedAudio(audio=audio, start_sample=start_sample)
         said = b'{"type":"input_audio_buffer.append"' + rest
         fields, hints = _FIELDS.decode(said), _HINTS.decode(said)
         # As many keys as there are fields: none stands twice, and no object is inside another.
         if said.count(b'":') == len(fields) and "audio" not in fields and "delta" not in fields:
             return placed_audio(hints, audio)
     except (binascii.Error, msgspec.MsgspecError, RecursionError, ClientError):
+        pass
+    return None
+
+
+def _tidy_ack(message: bytes) -> AcknowledgeEvents | None:
+    """Read an acknowledgement that says nothing else, as nearly all do; None: read it with care."""
+    try:
+        if message.count(b'"') == 6 and message.endswith(b"}"):
+            return AcknowledgeEvents(server_event_seq=_NUMBERS.decode(message[len(_ACK_HEAD) : -1]))
+    except msgspec.MsgspecError:
         pass
     return None
 

@@ -63,7 +63,7 @@ async def emptied(turns: ReadTurns) -> int:
 async def test_little_is_parsed_at_once() -> None:
     turns = ReadTurns()
     client = Client(turns, [])
-    client.paced.feed_data(b"x" * SLICE_BYTES)
+    client.paced.data_received(b"x" * SLICE_BYTES)
     assert (len(client.fed), len(turns), client.transport.reading) == (SLICE_BYTES, 0, True)
 
 
@@ -71,18 +71,18 @@ async def test_much_is_parsed_in_slices_and_the_loop_turns_between_them() -> Non
     turns = ReadTurns()
     client = Client(turns, seen := [])
     data = bytes(range(256)) * 256 + b"end"
-    client.paced.feed_data(data)
+    client.paced.data_received(data)
     assert not client.transport.reading
     assert await emptied(turns) >= 5
     assert [size for _, size in seen] == [SLICE_BYTES] * 4 + [3]
-    assert (client.fed, client.heard, client.transport.reading) == (data, 5, True)
+    assert (client.fed, client.heard, client.transport.reading) == (data, 6, True)
 
 
 async def test_what_follows_a_flood_waits_behind_it() -> None:
     turns = ReadTurns()
     client = Client(turns, [])
-    client.paced.feed_data(b"a" * (SLICE_BYTES + 1))
-    client.paced.feed_data(b"b")
+    client.paced.data_received(b"a" * (SLICE_BYTES + 1))
+    client.paced.data_received(b"b")
     await emptied(turns)
     assert client.fed == b"a" * (SLICE_BYTES + 1) + b"b"
 
@@ -91,7 +91,7 @@ async def test_connections_take_turns() -> None:
     turns = ReadTurns()
     seen: list[tuple[str, int]] = []
     for name in "abc":
-        Client(turns, seen, name).paced.feed_data(b"x" * (3 * SLICE_BYTES))
+        Client(turns, seen, name).paced.data_received(b"x" * (3 * SLICE_BYTES))
     await emptied(turns)
     assert [name for name, _ in seen] == list("abc" * 3)
 
@@ -100,7 +100,7 @@ async def test_after_what_cannot_be_read_nothing_is_parsed_but_the_peer_is_read(
     turns = ReadTurns()
     client = Client(turns, [])
     client.chokes_at = b"!"
-    client.paced.feed_data(b"!" * (3 * SLICE_BYTES))
+    client.paced.data_received(b"!" * (3 * SLICE_BYTES))
     await emptied(turns)
     assert (len(client.fed), client.failed, client.transport.reading) == (SLICE_BYTES, 1, True)
 
@@ -108,7 +108,7 @@ async def test_after_what_cannot_be_read_nothing_is_parsed_but_the_peer_is_read(
 async def test_a_connection_that_is_lost_drops_what_was_left() -> None:
     turns = ReadTurns()
     client = Client(turns, [])
-    client.paced.feed_data(b"x" * (3 * SLICE_BYTES))
+    client.paced.data_received(b"x" * (3 * SLICE_BYTES))
     client.transport.closing = True
     client.paced.feed_eof()
     await emptied(turns)

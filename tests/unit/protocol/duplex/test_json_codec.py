@@ -142,6 +142,23 @@ def test_the_short_way_of_an_append_leads_to_the_same_as_the_long_one(
     assert outcome({**kind, **append}) == outcome({**append, **kind})
 
 
+@given(
+    seq=st.integers(-2, 1 << 70) | st.sampled_from([1.0, 1.5, True, None, "5", {}, [1]]),
+    more=st.dictionaries(st.sampled_from(["event_id", "x"]), st.text(max_size=3)),
+)
+def test_the_short_way_of_an_acknowledgement_leads_to_the_same_as_the_long_one(
+    seq: Any, more: dict[str, str]
+) -> None:
+    def outcome(fields: dict[str, Any]) -> Any:
+        try:
+            return decode_duplex_command(json.dumps(fields, separators=(",", ":")))
+        except ClientError as exc:
+            return exc.code, exc.param, exc.event_id
+
+    kind, ack = {"type": "session.event_ack"}, {"server_event_seq": seq}
+    assert outcome({**kind, **ack, **more}) == outcome({**ack, **more, **kind})
+
+
 @pytest.mark.parametrize(
     "more",
     [b',"audio":"AAAA"', b',"type":"x"', b',"format":"pcm16","format":"pcm16"', b',"delta":""'],
