@@ -6,8 +6,6 @@ This module must not know how heard positions come about or what a prompt looks 
 
 from __future__ import annotations
 
-from collections import deque
-
 import msgspec
 
 from duologue.core.errors import LimitExceeded, ProtocolError
@@ -50,7 +48,7 @@ class History:
         """Grows whenever ``view`` would be another one."""
         self._by_id: dict[str, Entry] = {}
         self._pairs = CallPairs()
-        self._deleted: deque[str] = deque(maxlen=REMEMBERED_DELETIONS)
+        self._deleted: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -233,7 +231,9 @@ class History:
         self._entries.remove(entry)
         del self._by_id[entry.item.id]
         self._pairs.remove(entry.item)
-        self._deleted.append(entry.item.id)
+        self._deleted[entry.item.id] = None
+        if len(self._deleted) > REMEMBERED_DELETIONS:
+            del self._deleted[next(iter(self._deleted))]
         self.held_bytes -= entry.size_bytes
         self.changes += 1
 

@@ -56,7 +56,7 @@ from duologue.sessions.traced import TracedObserver, watched
 from duologue.sessions.via import SOCKET, Via
 from duologue.telemetry import Kinds, get_logger
 
-_Prepared: TypeAlias = tuple[SessionConfig, frozenset[str], ListeningSettings]
+_Prepared: TypeAlias = tuple[SessionConfig, frozenset[str], SessionSettings]
 """What a session starts with, the detection it may ask for, and who hears it."""
 
 RETRY_AFTER_S = 5.0
@@ -88,7 +88,10 @@ class SessionManager:
         self.accepting = True
         self._engine = engine
         self._plugins = plugins
-        self._settings = settings
+        self._settings = settings = _without_missing(settings, engine)
+        self._undetected = _listening(settings, vad=None)
+        """The same where the model itself decides about turns. All sessions share these two."""
+
         self._clock = clock
         self._wheel = wheel
         self._new_id = new_id
@@ -218,10 +221,9 @@ class SessionManager:
         resumable: bool,
         inherited: Inheritance | None = None,
     ) -> Session:
-        config, detectors, listening = prepared
+        config, detectors, settings = prepared
         session_id = self._new_id("sess")
         now = self._clock.now()
-        settings = self._settings
         tape = self._observation.tape
         make = SessionMachine if tape is None else partial(TapedMachine, tape(session_id), name)
         machine = make(
@@ -229,7 +231,7 @@ class SessionManager:
             model,
             plugin,
             config,
-            settings.model_copy(update={"listening": listening}),
+            settings,
             detectors=detectors,
             new_id=self._new_id,
             now=now,
@@ -314,12 +316,12 @@ class SessionManager:
         self._owners.check(kept.owner)
         inherited = kept.inheritance
         name, plugin = self._served(inherited.model)
-        _, detectors, listening = self._prepared(plugin, inherited.config.kind, NO_CHANGE)
+        _, detectors, settings = self._prepared(plugin, inherited.config.kind, NO_CHANGE)
         return self._start(
             name,
             plugin,
             inherited.model,
-            (inherited.config, detectors, listening),
+            (inherited.config, detectors, settings),
             kept.owner,
             inherited.edge_plays,
             kept.via,
@@ -375,20 +377,6 @@ class SessionManager:
         inheritance = left_by(session)
         self.past.keep(Kept(lease.tokens, inheritance, session.owner, session.via, until), now)
 
-    def _available(self, listening: ListeningSettings) -> ListeningSettings:
-        """Leave out what the engine has no pipeline for."""
-
-        def present(name: str | None) -> str | None:
-            return name if name is not None and self._engine.has_pipeline(name) else None
-
-        return listening.model_copy(
-            update={
-                "vad": present(listening.vad),
-                "end_of_turn": present(listening.end_of_turn),
-                "asr": present(listening.asr),
-            }
-        )
-
     def _served(self, model: str | None) -> tuple[str, DuplexPlugin]:
         """The model that a client gets, with its name among ours."""
         name = model if model is not None and model in self._plugins else next(iter(self._plugins))
@@ -397,12 +385,12 @@ class SessionManager:
     def _prepared(self, plugin: DuplexPlugin, kind: SessionKind, patch: SessionPatch) -> _Prepared:
         """Return what a new session starts with."""
         kind = kind if patch.type is UNSET else patch.type
-        listening = self._available(self._settings.listening)
+        settings = self._settings
         capabilities = plugin.capabilities()
-        detectors = _detectors(listening)
+        detectors = _detectors(settings.listening)
         config = default_config(detectors, kind)
         if kind == "transcription":
-            if listening.asr is None:
+            if settings.listening.asr is None:
                 raise ProtocolError(
                     "a transcription session needs a recogniser, and this server has none",
                     code=ErrorCode.NO_RECOGNISER,
@@ -414,13 +402,13 @@ class SessionManager:
             # Stock clients ask for detection unasked; the model goes on deciding all the same.
             detectors = frozenset({"server_vad", "semantic_vad"})
             config = default_config(frozenset(), kind)
-            listening = listening.model_copy(update={"vad": None})
+            settings = self._undetected
         supported = supported_by(capabilities, detectors)
         if isinstance(patch, DuplexPatch):
             config = merge_duplex(duplex_default(config), patch, supported)
         elif patch is not NO_CHANGE or kind == "transcription":
             config = merge(config, patch, supported)
-        return config, detectors, listening
+        return config, detectors, settings
 
 
 def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") -> SessionConfig:
@@ -431,6 +419,26 @@ def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") ->
     elif "server_vad" in detectors:
         detection = ServerVad()
     return SessionConfig(kind=kind, turn_detection=detection)
+
+
+def _without_missing(settings: SessionSettings, engine: EnginePort) -> SessionSettings:
+    """Leave out of what hears the person what the engine has no pipeline for."""
+
+    def present(name: str | None) -> str | None:
+        return name if name is not None and engine.has_pipeline(name) else None
+
+    listening = settings.listening
+    return _listening(
+        settings,
+        vad=present(listening.vad),
+        end_of_turn=present(listening.end_of_turn),
+        asr=present(listening.asr),
+    )
+
+
+def _listening(settings: SessionSettings, **changes: str | None) -> SessionSettings:
+    listening = settings.listening.model_copy(update=changes)
+    return settings.model_copy(update={"listening": listening})
 
 
 def _detectors(available: ListeningSettings) -> frozenset[str]:

@@ -5,6 +5,8 @@ This module must not know when a configuration changes.
 
 from __future__ import annotations
 
+import functools
+
 import msgspec
 
 from duologue.duplex_plugins.contract import Capabilities, PluginConfig
@@ -31,6 +33,7 @@ OPENAI_VOICES = frozenset(
 """Names that stock clients send unasked; each means the model's default voice."""
 
 
+@functools.lru_cache(maxsize=64)
 def supported_by(
     capabilities: Capabilities, detectors: frozenset[str], *, recogniser: bool = True
 ) -> Supported:
