@@ -358,6 +358,19 @@ class SessionMachine:
         """Note how much of an item's speech the edge has played; it replaces the estimate."""
         self.speaking.playback.on_acknowledged(item_id, played_ms)
 
+    def acknowledge(self, seq: int, now: float) -> bool:
+        """Note that the client has every event up to a number.
+
+        Returns:
+            Whether that can be. If not, the command is to be applied, and answered.
+        """
+        if self.ended is not None or self.extensions is None or not 0 <= seq <= self._delivered:
+            return False
+        self.side.spoke_at = now
+        if self.side.on_acknowledged is not None:
+            self.side.on_acknowledged(seq)
+        return True
+
     def outlive(self) -> None:
         """Let the session outlive its connection; before it is opened."""
         self.side.resumable = True

@@ -119,6 +119,8 @@ def _do(machine: SessionMachine, step: Step, *, content: bool) -> tuple[Any, str
             case "played":
                 machine.played(*given)
                 result = None
+            case "acknowledge":
+                result = machine.acknowledge(given[0], step.now)
             case "outlive":
                 machine.outlive()
                 result = None

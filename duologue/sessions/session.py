@@ -19,6 +19,7 @@ from duologue.core.tasks import CrashBarrier
 from duologue.core.wheel import TimerWheel
 from duologue.engines.ports import EngineEvent, EnginePort
 from duologue.protocol.commands import Command
+from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ErrorBody
 from duologue.sessions.backlog import is_long
@@ -217,10 +218,16 @@ class Session:
         """
         if command.event_id is not None:
             self.last_event_id = command.event_id
+        if type(command) is AcknowledgeEvents and self._acknowledged(command.server_event_seq):
+            return
         if self._busy or self.inbox.waiting or is_long(command):
             self._wait_behind(command)
         else:
             self._apply(command)
+
+    def _acknowledged(self, seq: int) -> bool:
+        # Comes for every event and leads to nothing: no input of its own, unless it is wrong.
+        return self.machine.acknowledge(seq, self._now())
 
     def reject(self, error: ErrorBody) -> None:
         """Answer a message that is no command with an ``error`` event, in its turn.

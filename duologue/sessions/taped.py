@@ -121,6 +121,12 @@ class TapedMachine(SessionMachine):
             lambda: super(TapedMachine, self).played(item_id, played_ms),
         )
 
+    def acknowledge(self, seq: int, now: float) -> bool:
+        """Record what the client has."""
+        return self._noted(
+            "acknowledge", now, (seq,), lambda: super(TapedMachine, self).acknowledge(seq, now)
+        )
+
     def outlive(self) -> None:
         """Record that the session may outlive its connection."""
         self._noted("outlive", 0.0, (), super().outlive)

@@ -179,7 +179,7 @@ def _flat_session(message: bytes) -> SessionFields:
         raise refusal(exc, message) from None
 
 
-def _tidy_append(message: bytes, start: int) -> AppendPlacedAudio | None:
+def _tidy_append(message: bytes, start: int) -> AppendAudio | None:
     """Read an append that begins with its audio, as nearly all do; None: read it with care."""
     end = message.find(b'"', start)
     if end < 0 or end - start > MAX_APPEND_BASE64_BYTES:
@@ -188,7 +188,7 @@ def _tidy_append(message: bytes, start: int) -> AppendPlacedAudio | None:
     try:
         audio = _decode_base64(message[start:end], None, True)
         if rest == b"}":
-            return AppendPlacedAudio(audio=audio)
+            return AppendAudio(audio=audio)
         if rest.startswith(_START_SAMPLE) and rest.count(b'"') == 2:
             start_sample = _NUMBERS.decode(rest[len(_START_SAMPLE) : -1])
             if start_sample >= 0 and rest.endswith(b"}"):
@@ -213,7 +213,7 @@ def _tidy_ack(message: bytes) -> AcknowledgeEvents | None:
     return None
 
 
-def _append(wire: _AppendWire, message: bytes) -> AppendPlacedAudio:
+def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
     name = "audio" if wire.audio is not UNSET else "delta"
     raw = wire.audio if wire.audio is not UNSET else wire.delta
     if raw is UNSET:

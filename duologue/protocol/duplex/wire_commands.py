@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from duologue.protocol.append_audio import AppendPlacedAudio
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.audio_formats import AudioFormat, FormatPatch, PcmFormat
 from duologue.protocol.commands import ClearAudio, CreateItem
 from duologue.protocol.config_checks import merge_format
@@ -136,8 +136,8 @@ class AppendHints(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_bu
     video_frames: list[msgspec.Raw] | None = None
 
 
-def placed_audio(hints: AppendHints, audio: bytes) -> AppendPlacedAudio:
-    """Return the command of an append.
+def placed_audio(hints: AppendHints, audio: bytes) -> AppendAudio:
+    """Return the command of an append; a plain one, if it says nothing of itself.
 
     Raises:
         ProtocolError: A hint is wrong, or there are pictures.
@@ -153,6 +153,8 @@ def placed_audio(hints: AppendHints, audio: bytes) -> AppendPlacedAudio:
         raise refused(f"start_sample is {hints.start_sample}, allowed is 0 or more", "start_sample")
     named = hints.format or hints.input_audio_format
     rate = hints.sample_rate_hz or hints.sample_rate
+    if hints.start_sample is None and named is None:
+        return AppendAudio(event_id=hints.event_id, audio=audio)
     return AppendPlacedAudio(
         event_id=hints.event_id,
         audio=audio,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duologue.core.errors import ClientError
-from duologue.protocol.append_audio import AppendPlacedAudio
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.audio_formats import FloatPcmFormat, FormatPatch, PcmFormat, PcmuFormat
 from duologue.protocol.commands import (
     CancelResponse,
@@ -166,7 +166,7 @@ def test_the_short_way_of_an_acknowledgement_leads_to_the_same_as_the_long_one(
 def test_the_short_way_overlooks_no_second_key(more: bytes) -> None:
     message = b'{"type":"input_audio_buffer.append","audio":"AAAA"' + more + b"}"
     if b"delta" in more:
-        assert decode_duplex_command(message) == AppendPlacedAudio(audio=bytes(3))
+        assert decode_duplex_command(message) == AppendAudio(audio=bytes(3))
         return
     with pytest.raises(ClientError):
         decode_duplex_command(message)
@@ -175,7 +175,7 @@ def test_the_short_way_overlooks_no_second_key(more: bytes) -> None:
 @pytest.mark.parametrize("name", ["audio", "delta"])
 def test_audio_has_two_names(name: str) -> None:
     command = read(type="input_audio_buffer.append", event_id="e", **{name: "AQA="})
-    assert command == AppendPlacedAudio(event_id="e", audio=b"\x01\x00")
+    assert command == AppendAudio(event_id="e", audio=b"\x01\x00")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_an_append_may_say_what_it_is(hints: dict[str, Any], declared: Any) -> N
     command = read(
         type="input_audio_buffer.append", audio="AAAA", duration_ms=1, is_speech=True, **hints
     )
-    assert command.declared == declared
+    assert getattr(command, "declared", None) == declared
 
 
 def test_an_append_may_say_where_it_belongs() -> None:
