@@ -23,6 +23,9 @@ from duologue.sessions.resume_wire import created, replaced, resumed, resync
 
 UNNUMBERED = 0
 
+_ENDED = LeaseState.ENDED
+"""Compared with for every frame, and members of an enumeration are slow to look up."""
+
 _SAMPLE_BYTES = {"pcm16": 2, "pcm_f32le": 4, "g711_ulaw": 1, "g711_alaw": 1}
 
 
@@ -117,7 +120,7 @@ class Resumption:
         journal = self.journal
         if journal is None:
             return 0
-        if self.lease.state is not LeaseState.ENDED:
+        if self.lease.state is not _ENDED:
             for delivery in deliveries[first:] if first else deliveries:
                 journal.record(delivery)
         return journal.held_bytes

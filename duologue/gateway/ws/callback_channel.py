@@ -49,6 +49,8 @@ async def accept(
 class CallbackChannel(Channel):
     """Reads by callback."""
 
+    __slots__ = ("_max_message_bytes", "_protocol", "_turns")
+
     def __init__(
         self,
         request: web.Request,

@@ -45,6 +45,10 @@ MAX_WAITING_PONG_BYTES = 64 * 1024
 
 _INTERNAL_ERROR = 1011
 
+_TEXT = WSMsgType.TEXT
+_BINARY = WSMsgType.BINARY
+"""Compared with for every message, and members of an enumeration are slow to look up."""
+
 OnMessage = Callable[[bytes], None]
 
 _log = get_logger("gateway")
@@ -75,6 +79,22 @@ class Channel(ABC):
     Concurrency:
         Belongs to the event loop. Only ``run``, ``finish`` and ``writable`` wait.
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_broken",
+        "_close_timeout_s",
+        "_expires_at",
+        "_gone",
+        "_heartbeat",
+        "_now",
+        "_on_message",
+        "_open",
+        "_read_out",
+        "_transport",
+        "_wheel",
+        "_writer",
+    )
 
     def __init__(
         self, transport: asyncio.Transport, writer: AbstractStreamWriter, timing: Timing
@@ -221,7 +241,7 @@ class Channel(ABC):
 
     def _take(self, kind: WSMsgType, data: Any) -> None:
         """Deal with one message; ``data`` is bytes, or the code of a close frame."""
-        if kind is WSMsgType.TEXT or kind is WSMsgType.BINARY:
+        if kind is _TEXT or kind is _BINARY:
             if self._open:
                 self._on_message(data)
         elif kind is WSMsgType.PING:

@@ -42,6 +42,7 @@ class Connection:
         "_close_reason",
         "_decode",
         "_encode",
+        "_left",
         "_port",
         "_send",
         "_writer_due",
@@ -56,6 +57,9 @@ class Connection:
         self._encode = dialect.encode_event
         self._send = channel.send_binary if dialect.binary else channel.send
         self._writer_due = asyncio.Event()
+        self._left = False
+        """The event is set: the task writes what there is."""
+
         self._close_reason: str | None = None
         self._barrier = CrashBarrier(self._crashed)
 
@@ -79,14 +83,14 @@ class Connection:
 
     def on_output(self) -> None:
         """Write what the session has, as far as the transport takes it."""
-        if not self._writer_due.is_set():
+        if not self._left:
             self._barrier.run(self._write, self._port)
 
     def on_end(self, reason: str) -> None:
         """The session is over: write what is left, then close; the peer has a moment to let us."""
         self._close_reason = reason
         self._channel.expire()
-        self._writer_due.set()
+        self._leave()
 
     def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
         """Have nothing more to do with the session: write the last words, then close."""
@@ -117,6 +121,10 @@ class Connection:
                     self._send(message)
             if not batch.more:
                 return
+        self._leave()
+
+    def _leave(self) -> None:
+        self._left = True
         self._writer_due.set()
 
     async def _write_the_rest(self) -> None:
@@ -125,8 +133,9 @@ class Connection:
             while await self._channel.writable():
                 await asyncio.sleep(0)  # the transport may take all at once: others have a turn
                 self._writer_due.clear()
+                self._left = False
                 self._write(self._port)
-                if self._writer_due.is_set():
+                if self._left:
                     continue
                 if self._close_reason is not None:
                     self._channel.close(*close_of(self._close_reason))

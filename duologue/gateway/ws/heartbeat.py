@@ -28,6 +28,8 @@ class Heartbeat:
             a byte it is given up.
     """
 
+    __slots__ = ("_asked_at", "_interval_s", "_patience_s", "heard_at")
+
     def __init__(self, interval_s: float, now: float) -> None:
         self.heard_at = now
         """When the last byte came; whoever reads bytes sets it, once for each piece."""

@@ -65,6 +65,8 @@ def _essential(request: web.Request, protocol: str | None) -> dict[str, str]:
 class LoopChannel(Channel):
     """Reads in a loop. The heartbeat is aiohttp's, which alone sees parts of messages."""
 
+    __slots__ = ("_response",)
+
     def __init__(
         self,
         response: ReceivingResponse,
