@@ -90,6 +90,10 @@ class PlainSide:
         """Return when the client will have been silent for too long."""
         return math.inf
 
+    def acknowledged(self, ack: AcknowledgeEvents, delivered: int, now: float) -> bool:
+        """Note which events the client has; ``False`` where that cannot be."""
+        return False
+
     def take_in(
         self,
         command: AppendPlacedAudio | AcknowledgeEvents,
@@ -206,6 +210,15 @@ class DuplexSide(PlainSide):
             return math.inf
         return max(self.spoke_at, self._person.heard_at) + self.idle_timeout_s
 
+    def acknowledged(self, ack: AcknowledgeEvents, delivered: int, now: float) -> bool:
+        """Only events that were sent can have been received."""
+        if not 0 <= ack.server_event_seq <= delivered:
+            return False
+        self.spoke_at = now
+        if self.on_acknowledged is not None:
+            self.on_acknowledged(ack.server_event_seq)
+        return True
+
     def take_in(
         self,
         command: AppendPlacedAudio | AcknowledgeEvents,
@@ -217,7 +230,7 @@ class DuplexSide(PlainSide):
         self.spoke_at = now
         try:
             if isinstance(command, AcknowledgeEvents):
-                self._acknowledge(command, delivered)
+                self._acknowledge(command, delivered, now)
             else:
                 self._append(command, wire, now)
         except ClientError as exc:
@@ -282,15 +295,13 @@ class DuplexSide(PlainSide):
         if placed is not None:
             self._took(placed, wire)
 
-    def _acknowledge(self, ack: AcknowledgeEvents, delivered: int) -> None:
-        if not 0 <= ack.server_event_seq <= delivered:
+    def _acknowledge(self, ack: AcknowledgeEvents, delivered: int, now: float) -> None:
+        if not self.acknowledged(ack, delivered, now):
             raise refused(
                 f"server_event_seq is {ack.server_event_seq}, the latest event is {delivered}",
                 "server_event_seq",
                 ErrorCode.INVALID_EVENT_ACK,
             )
-        if self.on_acknowledged is not None:
-            self.on_acknowledged(ack.server_event_seq)
 
     def _barge_in(self, config: SessionConfig, now: float) -> None:
         if self._speaking.active is None and self._speaking.playback.lead_s(now) == 0:

@@ -23,6 +23,7 @@ from duologue.duplex_plugins.contract import (
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Ended, EngineEvent, Output
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
+from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode, error_body, error_event
 from duologue.protocol.events import (
     ErrorEvent,
@@ -137,7 +138,6 @@ class SessionMachine:
         )
         self.has_output = self.speaking.has_output
         """Tells whether ``pull`` would return something."""
-
         conversation = Conversation(
             self.history, self.speaking.playback, new_id, sees=capabilities.sees
         )
@@ -153,9 +153,8 @@ class SessionMachine:
         )
         extensions = Extensions(session_id, self.speaking) if config.duplex is not None else None
         self.extensions = extensions
-        host = PluginHost(plugin, self._configuration.of_plugin(), self.streams)
         self._dialogue = Dialogue(
-            host,
+            PluginHost(plugin, self._configuration.of_plugin(), self.streams),
             self.speaking,
             self.history,
             self.streams,
@@ -258,8 +257,7 @@ class SessionMachine:
             return self._settle_sound(now)
         self.timing_changed = True
         if isinstance(item, Output | Ended):
-            stream = self.streams.accept(item)
-            if stream is not None:
+            if (stream := self.streams.accept(item)) is not None:
                 self._engine_event(stream, item, now)
         elif isinstance(item, Rejected):
             self.speaking.emit(ErrorEvent(error=item.error))
@@ -358,18 +356,9 @@ class SessionMachine:
         """Note how much of an item's speech the edge has played; it replaces the estimate."""
         self.speaking.playback.on_acknowledged(item_id, played_ms)
 
-    def acknowledge(self, seq: int, now: float) -> bool:
-        """Note that the client has every event up to a number.
-
-        Returns:
-            Whether that can be. If not, the command is to be applied, and answered.
-        """
-        if self.ended is not None or self.extensions is None or not 0 <= seq <= self._delivered:
-            return False
-        self.side.spoke_at = now
-        if self.side.on_acknowledged is not None:
-            self.side.on_acknowledged(seq)
-        return True
+    def acknowledge(self, ack: AcknowledgeEvents, now: float) -> bool:
+        """Note which events the client has; ``False``: it is wrong, and to be applied."""
+        return self.ended is None and self.side.acknowledged(ack, self._delivered, now)
 
     def outlive(self) -> None:
         """Let the session outlive its connection; before it is opened."""

@@ -48,7 +48,12 @@ from duologue.sessions.plugin_config import supported_by
 from duologue.sessions.reaper import Reaper
 from duologue.sessions.resumption import ResumeTerms, Resumption
 from duologue.sessions.session import Session
-from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.sessions.settings import (
+    ListeningSettings,
+    SessionSettings,
+    undetected,
+    without_missing,
+)
 from duologue.sessions.succession import left_by
 from duologue.sessions.taped import TapedMachine
 from duologue.sessions.ticket import InheritanceTicket, SessionTicket, Ticket
@@ -88,8 +93,8 @@ class SessionManager:
         self.accepting = True
         self._engine = engine
         self._plugins = plugins
-        self._settings = settings = _without_missing(settings, engine)
-        self._undetected = _listening(settings, vad=None)
+        self._settings = settings = without_missing(settings, engine.has_pipeline)
+        self._undetected = undetected(settings)
         """The same where the model itself decides about turns. All sessions share these two."""
 
         self._clock = clock
@@ -419,26 +424,6 @@ def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") ->
     elif "server_vad" in detectors:
         detection = ServerVad()
     return SessionConfig(kind=kind, turn_detection=detection)
-
-
-def _without_missing(settings: SessionSettings, engine: EnginePort) -> SessionSettings:
-    """Leave out of what hears the person what the engine has no pipeline for."""
-
-    def present(name: str | None) -> str | None:
-        return name if name is not None and engine.has_pipeline(name) else None
-
-    listening = settings.listening
-    return _listening(
-        settings,
-        vad=present(listening.vad),
-        end_of_turn=present(listening.end_of_turn),
-        asr=present(listening.asr),
-    )
-
-
-def _listening(settings: SessionSettings, **changes: str | None) -> SessionSettings:
-    listening = settings.listening.model_copy(update=changes)
-    return settings.model_copy(update={"listening": listening})
 
 
 def _detectors(available: ListeningSettings) -> frozenset[str]:

@@ -106,7 +106,7 @@ class Resumption:
         self._resumed_at = 0
 
     def deliver(self, deliveries: list[Delivery]) -> int:
-        """Keep what is sent now until the client has it; returns how many bytes are kept.
+        """Keep what is sent now until the client has it; returns how much is kept from now on.
 
         The greeting gets the token, which nobody else is to see: no machine, journal or recording.
         """
@@ -118,11 +118,10 @@ class Resumption:
             deliveries[0] = Delivery(deliveries[0].seq, told)
             self._first, first = None, 1
         journal = self.journal
-        if journal is None:
+        if journal is None or self.lease.state is _ENDED:
             return 0
-        if self.lease.state is not _ENDED:
-            for delivery in deliveries[first:] if first else deliveries:
-                journal.record(delivery)
+        for delivery in deliveries[first:] if first else deliveries:
+            journal.record(delivery)
         return journal.held_bytes
 
     def end(self, *, attached: bool) -> None:

@@ -218,16 +218,12 @@ class Session:
         """
         if command.event_id is not None:
             self.last_event_id = command.event_id
-        if type(command) is AcknowledgeEvents and self._acknowledged(command.server_event_seq):
-            return
+        if type(command) is AcknowledgeEvents and self.machine.acknowledge(command, self._now()):
+            return  # it comes for every event, and leads to nothing unless it is wrong
         if self._busy or self.inbox.waiting or is_long(command):
             self._wait_behind(command)
         else:
             self._apply(command)
-
-    def _acknowledged(self, seq: int) -> bool:
-        # Comes for every event and leads to nothing: no input of its own, unless it is wrong.
-        return self.machine.acknowledge(seq, self._now())
 
     def reject(self, error: ErrorBody) -> None:
         """Answer a message that is no command with an ``error`` event, in its turn.
@@ -297,8 +293,7 @@ class Session:
             if not self.inbox.client_waits or self._closed:
                 break
             # A slice of a long append, or one whole input.
-            piece = self.inbox.take_piece(self.machine.judge)
-            if piece is not None:
+            if (piece := self.inbox.take_piece(self.machine.judge)) is not None:
                 self._apply(piece)
 
     # The single writer
@@ -354,9 +349,7 @@ class Session:
             self._observer.delivered(event, now)
         self._seq = seq
         if self._resumption is not None:
-            held_bytes = self._resumption.deliver(deliveries)
-            if not self._closed:
-                self._observer.journal_holds(held_bytes)
+            self._observer.journal_holds(self._resumption.deliver(deliveries))
         if effects:
             self._perform(effects)
         return deliveries
@@ -375,8 +368,7 @@ class Session:
                 break
             # A connection that reads at once has also said something at once.
         if self.journal is not None and (self._woken or self._attachment is None):
-            # What waits to be taken is in the same account.
-            self.journal.fit()
+            self.journal.fit()  # what waits to be taken is in the same account
         if self.machine.timing_changed or self._woken or self.inbox.waiting:
             self._set_timer()
 

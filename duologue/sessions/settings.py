@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -157,3 +158,30 @@ class SessionSettings(Section):
 
     stall_limit_s: Annotated[float, Field(gt=0)] = 15.0
     """A client that takes nothing for so long, though there is something, is let go."""
+
+
+def without_missing(
+    settings: SessionSettings, has_pipeline: Callable[[str], bool]
+) -> SessionSettings:
+    """Leave out of what hears the person what the engine has no pipeline for."""
+
+    def present(name: str | None) -> str | None:
+        return name if name is not None and has_pipeline(name) else None
+
+    listening = settings.listening
+    return _listening(
+        settings,
+        vad=present(listening.vad),
+        end_of_turn=present(listening.end_of_turn),
+        asr=present(listening.asr),
+    )
+
+
+def undetected(settings: SessionSettings) -> SessionSettings:
+    """Leave out the detector: the model itself decides about turns."""
+    return _listening(settings, vad=None)
+
+
+def _listening(settings: SessionSettings, **changes: str | None) -> SessionSettings:
+    listening = settings.listening.model_copy(update=changes)
+    return settings.model_copy(update={"listening": listening})

@@ -14,6 +14,7 @@ import msgspec
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.events import Event
 from duologue.protocol.session_config import SessionConfig
 from duologue.sessions.effects import Effect, EndSession
@@ -121,10 +122,10 @@ class TapedMachine(SessionMachine):
             lambda: super(TapedMachine, self).played(item_id, played_ms),
         )
 
-    def acknowledge(self, seq: int, now: float) -> bool:
+    def acknowledge(self, ack: AcknowledgeEvents, now: float) -> bool:
         """Record what the client has."""
         return self._noted(
-            "acknowledge", now, (seq,), lambda: super(TapedMachine, self).acknowledge(seq, now)
+            "acknowledge", now, (ack,), lambda: super(TapedMachine, self).acknowledge(ack, now)
         )
 
     def outlive(self) -> None:

@@ -384,7 +384,7 @@ def test_only_events_that_were_sent_can_have_been_received(seq: int, errors: int
 def test_after_the_end_there_is_nothing_to_acknowledge() -> None:
     made = call()
     made.send(CloseSession())
-    assert not made.machine.acknowledge(1, made.clock.now())
+    assert not made.machine.acknowledge(AcknowledgeEvents(server_event_seq=1), made.clock.now())
 
 
 def test_a_session_cannot_be_resumed_from_within() -> None:
