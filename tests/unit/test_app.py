@@ -21,6 +21,7 @@ from duologue.core.errors import CapacityError, ConfigError
 from duologue.engines.pools.replica import ReplicaChange
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
+from duologue.sessions.machine import SessionMachine
 from duologue.sessions.recording import decode_recording
 from duologue.sessions.session import Session
 from duologue.settings import ModelSettings, Settings
@@ -131,13 +132,21 @@ async def test_without_a_folder_a_crash_leaves_no_file() -> None:
         assert app.sessions.get(session.id) is None
 
 
-def crash(session: Session) -> None:
-    """Break a session's machine, as a bug would."""
+class Broken:
+    """A machine that breaks when its time has come, as a bug would break it."""
 
-    def broken(now: float) -> list[object]:
+    def __init__(self, machine: SessionMachine) -> None:
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._machine, name)
+
+    def on_timer(self, now: float) -> list[object]:
         raise ZeroDivisionError
 
-    session.machine.on_timer = broken  # type: ignore[assignment]
+
+def crash(session: Session) -> None:
+    session.machine = Broken(session.machine)  # type: ignore[assignment]
     session.on_timer()
 
 
