@@ -32,6 +32,7 @@ class Caller:
     def __init__(self) -> None:
         self.sent = 0
         self.latencies_ms: list[float] = []
+        self.late_ms: list[float] = []
         self.frames = 0
         self.errors: list[str] = []
         self.counts = False
@@ -44,6 +45,9 @@ class Caller:
                 following = asyncio.get_running_loop().time() + phase_s
                 while following < until:
                     await asyncio.sleep(max(0, following - asyncio.get_running_loop().time()))
+                    if self.counts:
+                        late_s = asyncio.get_running_loop().time() - following
+                        self.late_ms.append(1000 * late_s)
                     await socket.send(message)
                     self.sent += self.counts
                     following += MESSAGE_S
@@ -91,12 +95,14 @@ async def run(url: str, calls: int, warm_s: float, seconds: float) -> None:
         group.create_task(count())
         for number, caller in enumerate(callers):
             group.create_task(begin(number, caller))
+    late = np.array([each for caller in callers for each in caller.late_ms])
     ages = np.array([age for caller in callers for age in caller.latencies_ms] or [np.nan])
     print(
         json.dumps(
             {
                 "sent": sum(caller.sent for caller in callers),
                 "heard_frames": sum(caller.frames for caller in callers),
+                "caller_late_p99_ms": round(float(np.quantile(late, 0.99)), 1),
                 "silent_calls": sum(not caller.frames for caller in callers),
                 "host_p50_ms": float(np.quantile(ages, 0.5)),
                 "host_p99_ms": float(np.quantile(ages, 0.99)),
