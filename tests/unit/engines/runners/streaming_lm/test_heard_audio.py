@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio
 from duologue.engines.schedulers.frame_feed import Cut
+
+pytestmark = pytest.mark.torch  # for the folder: samples themselves need none
 
 
 def samples(first: int, count: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

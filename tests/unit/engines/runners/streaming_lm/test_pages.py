@@ -16,6 +16,8 @@ from duologue.engines.runners.streaming_lm.pages import (
     Shortened,
 )
 
+pytestmark = pytest.mark.torch  # for the folder: pages themselves need none
+
 SLOTS = 4
 
 
