@@ -324,7 +324,7 @@ peer-if-possible:
 
 # --- clients in Python ------------------------------------------------------------------------------
 
-CLIENTS := agents litellm livekit pipecat
+CLIENTS := agents litellm livekit openpi pipecat
 
 .PHONY: clients
 clients: $(CLIENTS:%=build/clients/%.ready) ## Install the clients in Python, each in an environment of its own

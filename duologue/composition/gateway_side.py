@@ -54,6 +54,7 @@ from duologue.gateway.webrtc.routes import CallRoutes
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
+from duologue.gateway.ws.robot_stream import RobotStreamEndpoint
 from duologue.gateway.ws.speech_stream import SpeechStreamEndpoint
 from duologue.gateway.wyoming.server import WyomingServer
 from duologue.hosts.port import HostPort
@@ -102,6 +103,7 @@ class GatewaySide:
     calls: Calls
     connections: OpenConnections
     speech_streams: SpeechStreamEndpoint
+    robots: RobotStreamEndpoint
     media: MediaEndpoints
     wyoming: WyomingServer | None
     watch: ConnectionWatch
@@ -133,6 +135,7 @@ class GatewaySide:
         # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
         undo.push_async_callback(self.connections.wait_closed, 2 * settings.close_timeout_s)
         undo.push_async_callback(self.speech_streams.close_all)
+        undo.push_async_callback(self.robots.close_all)
         undo.push_async_callback(self.media.close_all)
         undo.push_async_callback(self.calls.stop)
         if self.wyoming is not None:
@@ -195,13 +198,14 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         clock,
         id_maker(),
     )
+    pipelines = named_pipelines(settings)
     media = MediaEndpoints(
         services,
         admission,
         engine,
         {
             name: pipeline.offer
-            for name, pipeline in named_pipelines(settings).items()
+            for name, pipeline in pipelines.items()
             if pipeline.offer is not None
         },
         settings.jobs,
@@ -211,6 +215,14 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
     )
     speech_streams = SpeechStreamEndpoint(services, admission)
+    robots = RobotStreamEndpoint(
+        services.engine,
+        {name: each.policy for name, each in pipelines.items() if each.policy is not None},
+        admission,
+        gateway.robot,
+        clock,
+        metrics,
+    )
     door = FrontDoor(access, admission, gateway.http)
     looks: list[Callable[[], None]] = [*ground.looks, partial(_note_door, metrics, door, queue)]
     wyoming = (
@@ -229,6 +241,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         *TranscriptionRoutes(services, files).routes(),
         *media.routes(),
         *speech_streams.routes(),
+        *robots.routes(),
         *CallRoutes(calls, admission, access, gateway.http).routes(),
     ]
     routes += OpenApiRoutes(routes).routes()
@@ -255,6 +268,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         calls=calls,
         connections=connections,
         speech_streams=speech_streams,
+        robots=robots,
         media=media,
         wyoming=wyoming,
         watch=watch,

@@ -16,6 +16,7 @@ from duologue.engines.payloads import (
     TextDelta,
     Tools,
 )
+from duologue.engines.policy_payloads import DecideActions
 
 INPUT_OVERHEAD_BYTES = 256
 """What an input takes beside its contents, so that a flood of empty ones is bounded as well."""
@@ -39,6 +40,9 @@ def input_bytes(payload: Payload) -> int:
             return INPUT_OVERHEAD_BYTES + len(prompt) + len(negative) + len(image) + len(source)
         case MakeSound(prompt=prompt, negative=negative):
             return INPUT_OVERHEAD_BYTES + len(prompt) + len(negative)
+        case DecideActions(images=images, state=state, prompt=prompt):
+            pictures = sum(len(image) for image in images)
+            return INPUT_OVERHEAD_BYTES + pictures + len(state) + len(prompt)
         case _:
             return INPUT_OVERHEAD_BYTES
 

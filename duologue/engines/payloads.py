@@ -20,6 +20,7 @@ from duologue.engines.media_payloads import (
     StepsDone,
     VideoData,
 )
+from duologue.engines.policy_payloads import ActionChunk, DecideActions
 
 
 class _Payload(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -355,5 +356,7 @@ Payload = (
     | ImageData
     | VideoData
     | SoundData
+    | DecideActions
+    | ActionChunk
 )
 """What only occurs inside another payload, as ``ChatMessage`` does, is no member."""

@@ -19,6 +19,7 @@ from duologue.engines.framing import MAX_FRAME_BYTES
 from duologue.engines.media_offer import MediaOffer
 from duologue.engines.output_types import parse_output_types
 from duologue.engines.pipeline_source import read_source
+from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.ports import WorkClass
 from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.schedulers import SCHEDULERS
@@ -83,12 +84,14 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         outputs: What comes out of the last stage, see ``output_types``; ``None``: text, or what
             only the server itself reads.
         offer: What clients may ask of it directly, as a model of the pipeline's name.
+        policy: What robots may ask of it, likewise.
     """
 
     name: Name
     stages: Annotated[tuple[StageSpec, ...], msgspec.Meta(min_length=1)]
     outputs: str | tuple[str, ...] | None = None
     offer: MediaOffer | None = None
+    policy: PolicyOffer | None = None
 
     def stage_key(self, index: int) -> str:
         """Name a stage among all pipelines, as in metrics: ``llm``, or ``speech.tone``."""

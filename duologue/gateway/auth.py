@@ -29,6 +29,8 @@ from duologue.telemetry import Metrics
 KEY_PROTOCOL = "openai-insecure-api-key."
 """Browsers cannot set headers on a WebSocket; clients put the key into a subprotocol."""
 
+_SCHEMES = ("bearer", "api-key")
+"""The second is how clients of openpi say it."""
 
 _MADE_KEY_BYTES = 32
 _QUERY_KEY = "api_key"
@@ -222,7 +224,7 @@ class Access:
 def presented_key(headers: Mapping[str, str], subprotocols: Iterable[str] = ()) -> str | None:
     """Return the key that a request presents; a header wins over a subprotocol."""
     scheme, _, value = headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and value.strip():
+    if scheme.lower() in _SCHEMES and value.strip():
         return value.strip()
     if key := headers.get("api-key", "").strip():
         return key

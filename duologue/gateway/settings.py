@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from duologue.config import Section
 from duologue.gateway.http.settings import HttpSettings
+from duologue.gateway.robot.settings import RobotSettings
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.gateway.webrtc.settings import WebRtcSettings
 from duologue.protocol.dialects import OnRequest
@@ -120,6 +121,8 @@ class GatewaySettings(Section):
 
     http: HttpSettings = HttpSettings()
     """Plain HTTP requests."""
+
+    robot: RobotSettings = RobotSettings()
 
     heartbeat_s: Annotated[float, Field(gt=0)] = 20.0
     """A ping after so long without data from the client; it is gone after half as long again."""

@@ -26,6 +26,9 @@ STOPS = ("turn_detected", "client_cancelled")
 QUEUE_OUTCOMES = ("admitted", "gave_up", "timed_out", "refused")
 """What became of a call that waited: it began, its client left, or it was refused after all."""
 
+ROBOT_OUTCOMES = ("answered", "stale", "late", "failed", "refused")
+"""What became of an observation of a robot."""
+
 STUCK = ("unanswered", "broken_off", "inaudible")
 """How an answer is stuck: nothing came of it, nothing more came, or its text without its sound."""
 
@@ -171,6 +174,12 @@ class Metrics:
             "Calls that waited for a place.",
             "outcome",
             QUEUE_OUTCOMES,
+        )
+        self.robot_observations = self._counters(
+            "duologue_robot_observations_total",
+            "Observations of robots.",
+            "outcome",
+            ROBOT_OUTCOMES,
         )
         self.key_sessions = self._gauges(
             "duologue_key_sessions_active",

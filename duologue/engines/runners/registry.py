@@ -27,6 +27,7 @@ BUILT_IN: Mapping[str, str] = {
     "openai_chat": "duologue.engines.runners.llm.openai_url:OPENAI_CHAT",
     "openai_speech": "duologue.engines.runners.tts.openai_url:OPENAI_SPEECH",
     "openai_transcribe": "duologue.engines.runners.asr.openai_url:OPENAI_TRANSCRIBE",
+    "policy": "duologue.engines.runners.policy.runner:POLICY",
     "script": "duologue.engines.runners.scripted:SCRIPT",
     "silero_vad": "duologue.engines.runners.vad.silero:SILERO_VAD",
     "sketch": "duologue.engines.runners.sketch:SKETCH",

@@ -37,6 +37,7 @@ from duologue.engines.payloads import (
     Transcript,
     VoiceActivity,
 )
+from duologue.engines.policy_payloads import ActionChunk, DecideActions
 
 EXAMPLES: list[Payload] = [
     AudioChunk(b"\x01\x00\xff\x7f", 16_000, 640),
@@ -71,6 +72,8 @@ EXAMPLES: list[Payload] = [
     ImageData(b"\x89PNG", "png", 64, 48, partial=0),
     VideoData(b"moof", 1, 'video/mp4; codecs="avc1.42C00D"'),
     SoundData(b"\x01\x00\x02\x00", 44_100, 2),
+    DecideActions((b"rgb", b"rgb"), bytes(8), "fold", 10, 7),
+    ActionChunk(bytes(24), 3, 2),
 ]
 
 

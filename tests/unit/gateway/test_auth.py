@@ -39,6 +39,7 @@ def code_of(rules: Access, headers: dict[str, str], protocols: tuple[str, ...] =
     [
         ({"Authorization": "Bearer sesame"}, (), "sesame"),
         ({"authorization": "bearer  sesame "}, (), "sesame"),
+        ({"Authorization": "Api-Key sesame"}, (), "sesame"),
         ({"api-key": "sesame"}, (), "sesame"),
         ({"Api-Key": " sesame "}, (), "sesame"),
         ({}, ("realtime", f"{KEY_PROTOCOL}sesame"), "sesame"),

@@ -24,6 +24,7 @@ def test_names_and_labels_are_the_published_ones() -> None:
         "duologue_bound_fill_ratio": "bound",
         "duologue_loop_tasks": "",
         "duologue_calls_queued_total": "outcome",
+        "duologue_robot_observations_total": "outcome",
         "duologue_key_sessions_active": "key",
         "duologue_key_requests_total": "key",
         "duologue_key_refused_total": "key",

@@ -1,0 +1,1 @@
+"""Observations of robots, before a policy sees them."""
