@@ -215,9 +215,10 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
     )
     speech_streams = SpeechStreamEndpoint(services, admission)
+    policies = {name: each.policy for name, each in pipelines.items() if each.policy is not None}
     robots = RobotStreamEndpoint(
         services.engine,
-        {name: each.policy for name, each in pipelines.items() if each.policy is not None},
+        policies,
         admission,
         gateway.robot,
         clock,
@@ -232,7 +233,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     )
     routes = [
         *StatusRoutes(host, admission, metrics, looks, ground.page).routes(),
-        *ModelRoutes(services.catalogue, clock.wall_time(), media.models).routes(),
+        *ModelRoutes(services.catalogue, clock.wall_time(), media.models, tuple(policies)).routes(),
         *ClientSecretRoutes(host, access, gateway.http).routes(),
         *BetaSecretRoutes(host, access, gateway.http).routes(),
         *TwilioVoiceRoutes(access, signed, gateway.http).routes(),

@@ -27,6 +27,7 @@ class ModelAbilities(msgspec.Struct, frozen=True, omit_defaults=True):
     transcription: bool
     images: bool = False
     videos: bool = False
+    robots: bool = False
 
 
 class ModelCard(msgspec.Struct, frozen=True):
@@ -53,13 +54,19 @@ class ModelRoutes:
     Args:
         started_at: Unix seconds; the models' ``created``.
         media: Those that make images and videos; they are listed after the others.
+        policies: Names of those that drive robots; they come last.
     """
 
     def __init__(
-        self, catalogue: Catalogue, started_at: float, media: MediaModels = NO_MEDIA
+        self,
+        catalogue: Catalogue,
+        started_at: float,
+        media: MediaModels = NO_MEDIA,
+        policies: Sequence[str] = (),
     ) -> None:
         self._catalogue = catalogue
         self._media = media
+        self._policies = tuple(policies)
         self._started_at = int(started_at)
 
     def routes(self) -> Sequence[Route]:
@@ -89,9 +96,9 @@ class ModelRoutes:
     async def list(self, _request: web.Request) -> web.Response:
         """Answer with all models."""
         cards = [self._card(model) for model in self._catalogue.models]
-        return json_answer(
-            ModelList(cards + [self._media_card(each) for each in self._media.models])
-        )
+        cards += [self._media_card(each) for each in self._media.models]
+        cards += [self._policy_card(each) for each in self._policies]
+        return json_answer(ModelList(cards))
 
     async def get(self, request: web.Request) -> web.Response:
         """Answer with one model.
@@ -103,6 +110,8 @@ class ModelRoutes:
         for model in self._media.models:
             if model.name == name:
                 return json_answer(self._media_card(model))
+        if name in self._policies:
+            return json_answer(self._policy_card(name))
         return json_answer(self._card(self._catalogue.find(name)))
 
     def _card(self, model: ServedModel) -> ModelCard:
@@ -132,3 +141,9 @@ class ModelRoutes:
             ),
             voices=(),
         )
+
+    def _policy_card(self, name: str) -> ModelCard:
+        abilities = ModelAbilities(
+            realtime=False, chat=False, speech=False, transcription=False, robots=True
+        )
+        return ModelCard(id=name, created=self._started_at, capabilities=abilities, voices=())

@@ -239,3 +239,12 @@ async def test_who_may_not_connect() -> None:
         url = f"http://127.0.0.1:{app.url.rpartition(':')[2]}"
         async with aiohttp.ClientSession(url) as stranger:
             assert await refusal(stranger) == 401
+
+
+async def test_policies_are_listed_with_the_models() -> None:
+    async with robot_gateway() as (_, client):
+        page = await (await client.get("/v1/models")).json()
+        assert [each["id"] for each in page["data"]] == ["echo", "tiny_policy"]
+        card = await (await client.get("/v1/models/tiny_policy")).json()
+        assert card["capabilities"]["robots"]
+        assert not card["capabilities"]["chat"]
