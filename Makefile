@@ -22,7 +22,7 @@ ARGS ?=
 .PHONY: help
 help: ## Explain the targets
 	@printf 'Duologue: a realtime full-duplex voice gateway.\n\n'
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '\nEach target installs what it needs into %s first; PYTHON=... picks the interpreter,\n' '$(VENV)'
 	@printf 'ARGS="..." is handed on to the command behind serve, talk, demo, bench and test.\n'
 
@@ -139,9 +139,12 @@ $(SCHEMATHESIS): $(STAMPS)/venv
 	@$(BIN)/python -m venv $(VENV)-openapi
 	@$(VENV)-openapi/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'
 
+# These need packages that are not in .venv; bench/README.md says how they are run.
+BENCH_ALONE := $(addprefix bench/bench_,lockstep_gateway.py mixed.py moshi_gpu.py webrtc.py)
+
 .PHONY: bench
 bench: $(STAMPS)/dev models ## Run the benchmarks; results in bench/results
-	@for script in bench/bench_*.py; do \
+	@for script in $(filter-out $(BENCH_ALONE),$(sort $(wildcard bench/bench_*.py))); do \
 		echo "== $$script"; $(BIN)/python "$$script" $(ARGS); \
 	done
 

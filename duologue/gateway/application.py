@@ -31,7 +31,7 @@ def make_application(
     """Return the application with all routes.
 
     Args:
-        routes: Those of plain HTTP; a new family of them is added in ``app.py``.
+        routes: Those of plain HTTP; a new family is added in ``composition/gateway_side.py``.
         door: Stands before them.
     """
     app = web.Application(middlewares=[errors_in_json])
