@@ -219,7 +219,7 @@ def main() -> None:
         {
             "p99_rise_ms": round(statistics.median(rises), 2) if rises else None,
             "p99_rises_ms": [round(each, 2) for each in rises],
-            "late_frames": sum(row["late"] for row in report.rows if row["flood"]),
+            "runs_with_late_frames": sum(row["late"] for row in report.rows if row["flood"]),
             "longest_ms": max((row["max_ms"] for row in report.rows if row["flood"]), default=None),
             "images": sum(row.get("images", 0) for row in report.rows),
             "videos": sum(row.get("videos", 0) for row in report.rows),

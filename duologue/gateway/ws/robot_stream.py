@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import msgspec
 import numpy as np
@@ -19,7 +18,6 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from duologue.core.clock import Clock
 from duologue.core.errors import (
-    CapacityError,
     ClientError,
     DuologueError,
     EngineError,
@@ -28,20 +26,20 @@ from duologue.core.errors import (
 )
 from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.policy_payloads import ActionChunk, DecideActions
-from duologue.gateway.admission import RETRY_AFTER_S, Admission
+from duologue.gateway.admission import Admission
 from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.routes import Content, Parameter, Route
 from duologue.gateway.robot.newest import Newest
 from duologue.gateway.robot.observations import description, is_reset, observation_of
 from duologue.gateway.robot.settings import RobotSettings
 from duologue.gateway.ws.handshake import check_upgrade
+from duologue.gateway.ws.open_sockets import OpenSockets
 from duologue.protocol.errors import ErrorCode, error_body, refused, shown
 from duologue.protocol.events import ErrorBody
 from duologue.protocol.openpi import read_values, write_values
 from duologue.telemetry import Metrics
 
 MSGPACK = "application/msgpack"
-HEARTBEAT_S = 20.0
 _SEED_BITS = 32
 
 
@@ -87,7 +85,7 @@ class RobotStreamEndpoint:
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
-        self._open: set[web.WebSocketResponse] = set()
+        self._sockets = OpenSockets("robots are connected")
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -115,18 +113,10 @@ class RobotStreamEndpoint:
         check_upgrade(request.headers)
         name = self._chosen(request.query.get("model"))
         self._admission.check_request()
-        limit = self._settings.max_connections
-        if len(self._open) >= limit:
-            raise CapacityError(
-                f"{len(self._open)} robots are connected, the limit is {limit}",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        socket = web.WebSocketResponse(
-            heartbeat=HEARTBEAT_S, max_msg_size=self._settings.max_message_bytes, compress=False
-        )
-        self._open.add(socket)
-        try:
-            await socket.prepare(request)
+        self._sockets.check_room(self._settings.max_connections)
+        async with self._sockets.hold(
+            request, max_message_bytes=self._settings.max_message_bytes
+        ) as socket:
             robot = _Robot(
                 socket,
                 self._engine,
@@ -136,18 +126,12 @@ class RobotStreamEndpoint:
                 self._clock,
                 self._metrics,
             )
-            with suppress(ConnectionError):
-                await robot.hold()
-        finally:
-            self._open.discard(socket)
-            if not socket.closed:
-                await socket.close()
+            await robot.hold()
         return socket
 
     async def close_all(self) -> None:
         """Say goodbye to everybody: the server goes down."""
-        for socket in list(self._open):
-            await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server is shutting down")
+        await self._sockets.close_all()
 
     def _chosen(self, name: str | None) -> str:
         if not self._offers:

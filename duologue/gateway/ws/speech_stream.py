@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 
 import msgspec
-from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
+from aiohttp import WSMessage, WSMsgType, web
 
 from duologue.core.errors import (
-    CapacityError,
     ClientError,
     DuologueError,
     LimitExceeded,
     ProtocolError,
 )
-from duologue.gateway.admission import RETRY_AFTER_S, Admission
+from duologue.gateway.admission import Admission
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.speech.utterance import SpeechChoice, Utterance, chosen
 from duologue.gateway.ws.form import PLAIN_PROTOCOL
 from duologue.gateway.ws.handshake import check_upgrade
+from duologue.gateway.ws.open_sockets import OpenSockets
 from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.speech_stream import (
     AppendText,
@@ -47,8 +46,6 @@ MAX_MESSAGE_BYTES = 256 * 1024
 MAX_UTTERANCES = 4
 """Of one connection, that are not over."""
 
-HEARTBEAT_S = 20.0
-
 
 class SpeechStreamEndpoint:
     """All connections of this kind."""
@@ -56,7 +53,7 @@ class SpeechStreamEndpoint:
     def __init__(self, services: HttpServices, admission: Admission) -> None:
         self._services = services
         self._admission = admission
-        self._open: set[web.WebSocketResponse] = set()
+        self._sockets = OpenSockets("speech streams are open")
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -82,34 +79,17 @@ class SpeechStreamEndpoint:
         """
         check_upgrade(request.headers)
         self._admission.check_request()
-        limit = self._services.settings.max_requests
-        if len(self._open) >= limit:
-            raise CapacityError(
-                f"{len(self._open)} speech streams are open, the limit is {limit}",
-                retry_after_s=RETRY_AFTER_S,
-            )
+        self._sockets.check_room(self._services.settings.max_requests)
         choice = chosen(self._services.catalogue, SpeechChoice())
-        socket = web.WebSocketResponse(
-            protocols=(PLAIN_PROTOCOL,),
-            heartbeat=HEARTBEAT_S,
-            max_msg_size=MAX_MESSAGE_BYTES,
-            compress=False,
-        )
-        self._open.add(socket)
-        try:
-            await socket.prepare(request)
-            with suppress(ConnectionError):
-                await _Connection(socket, self._services, choice).hold()
-        finally:
-            self._open.discard(socket)
-            if not socket.closed:
-                await socket.close()
+        async with self._sockets.hold(
+            request, max_message_bytes=MAX_MESSAGE_BYTES, protocols=(PLAIN_PROTOCOL,)
+        ) as socket:
+            await _Connection(socket, self._services, choice).hold()
         return socket
 
     async def close_all(self) -> None:
         """Say goodbye to everybody: the server goes down."""
-        for socket in list(self._open):
-            await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server is shutting down")
+        await self._sockets.close_all()
 
 
 class _Connection:

@@ -10,26 +10,26 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Literal
 
 import msgspec
-from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
+from aiohttp import WSMessage, WSMsgType, web
 
-from duologue.core.errors import CapacityError, DuologueError, ProtocolError
-from duologue.gateway.admission import RETRY_AFTER_S, Admission
+from duologue.core.errors import DuologueError, ProtocolError
+from duologue.gateway.admission import Admission
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.media.filming import Filming
 from duologue.gateway.media.offers import MediaModels
 from duologue.gateway.media.video_checks import VideoFields, video_of
 from duologue.gateway.ws.handshake import check_upgrade
+from duologue.gateway.ws.open_sockets import OpenSockets
 from duologue.protocol.errors import ErrorCode, error_body, refused, shown
 from duologue.protocol.events import ErrorBody
 from duologue.protocol.json_refusals import body_refusal, refuse_many_strings
 
 PLAIN_PROTOCOL = "realtime"
-HEARTBEAT_S = 20.0
 START_LIMIT_S = 10.0
 """A client says within this time what it wants."""
 
@@ -122,7 +122,7 @@ class VideoStreamEndpoint:
         self._admission = admission
         self._models = models
         self._filming = filming
-        self._open: set[web.WebSocketResponse] = set()
+        self._sockets = OpenSockets("video streams are open")
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -148,33 +148,16 @@ class VideoStreamEndpoint:
         """
         check_upgrade(request.headers)
         self._admission.check_request()
-        limit = self._services.settings.max_requests
-        if len(self._open) >= limit:
-            raise CapacityError(
-                f"{len(self._open)} video streams are open, the limit is {limit}",
-                retry_after_s=RETRY_AFTER_S,
-            )
-        socket = web.WebSocketResponse(
-            protocols=(PLAIN_PROTOCOL,),
-            heartbeat=HEARTBEAT_S,
-            max_msg_size=MAX_MESSAGE_BYTES,
-            compress=False,
-        )
-        self._open.add(socket)
-        try:
-            await socket.prepare(request)
-            with suppress(ConnectionError):
-                await self._hold(socket)
-        finally:
-            self._open.discard(socket)
-            if not socket.closed:
-                await socket.close()
+        self._sockets.check_room(self._services.settings.max_requests)
+        async with self._sockets.hold(
+            request, max_message_bytes=MAX_MESSAGE_BYTES, protocols=(PLAIN_PROTOCOL,)
+        ) as socket:
+            await self._hold(socket)
         return socket
 
     async def close_all(self) -> None:
         """Say goodbye to everybody: the server goes down."""
-        for socket in list(self._open):
-            await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the server is shutting down")
+        await self._sockets.close_all()
 
     async def _hold(self, socket: web.WebSocketResponse) -> None:
         try:
