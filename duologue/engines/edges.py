@@ -8,9 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from duologue.engines.payloads import Payload, TextDelta, TokenUsage, ToolCallDelta
+import msgspec
 
-Edge = Callable[[Payload], Sequence[Payload]]
+from duologue.engines.payloads import (
+    AudioChunk,
+    Payload,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
+
+
+class Ahead(msgspec.Struct, frozen=True, gc=False):
+    """An output that goes to the caller at once, past all stages that follow.
+
+    It is charged to the last stage's credit, as if that had made it.
+    """
+
+    payload: Payload
+
+
+Edge = Callable[[Payload], Sequence[Payload] | Ahead]
 """Raises ``EngineError`` for an output that the next stage cannot use; it fails the request."""
 
 
@@ -30,5 +48,14 @@ def text_only(payload: Payload) -> Sequence[Payload]:
             return (payload,)
 
 
-EDGES: Mapping[str, Edge] = {"forward": forward, "text_only": text_only}
+def sounded_ahead(payload: Payload) -> Sequence[Payload] | Ahead:
+    """Hand codes on; speech that a talker has sounded itself goes past the codec."""
+    return Ahead(payload) if isinstance(payload, AudioChunk) else (payload,)
+
+
+EDGES: Mapping[str, Edge] = {
+    "forward": forward,
+    "text_only": text_only,
+    "sounded_ahead": sounded_ahead,
+}
 """Name in a pipeline -> function."""

@@ -10,6 +10,7 @@ from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,
     ChatRequest,
+    CodeFrames,
     LockstepStart,
     Payload,
     SpeakText,
@@ -29,6 +30,8 @@ def input_bytes(payload: Payload) -> int:
             return INPUT_OVERHEAD_BYTES + len(pcm)
         case TextDelta(text=text) | SpeakText(text=text):
             return INPUT_OVERHEAD_BYTES + len(text)
+        case CodeFrames(codes=codes):
+            return INPUT_OVERHEAD_BYTES + len(codes)
         case LockstepStart(instructions=text, log=log):
             return INPUT_OVERHEAD_BYTES + len(text) + len(log)
         case ChatRequest(messages=messages, tools=tools):

@@ -68,7 +68,7 @@ class Finish(_Message, frozen=True):
 
 
 class Grant(_Message, frozen=True):
-    """A job may produce this much more."""
+    """A job may produce this much more; less, if negative."""
 
     job: str
     credit: int

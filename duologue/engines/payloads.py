@@ -270,6 +270,26 @@ class SpeechMark(_Payload, frozen=True):
     exact: bool = True
 
 
+class CodeFrames(_Payload, frozen=True):
+    """Frames of codes that a talker has made of a clause, for a codec to sound.
+
+    Args:
+        codes: 16-bit little-endian numbers, frame after frame, ``books`` of them to a frame.
+        heard: The talker has sounded these itself, ahead of the codec: they only move it on.
+        text_end: The clause is over with these; as of its ``SpeakText``. -1: more follow.
+    """
+
+    codes: bytes
+    books: int
+    heard: bool = False
+    text_end: int = -1
+
+    @property
+    def count(self) -> int:
+        """How many frames."""
+        return len(self.codes) // (2 * self.books)
+
+
 NOT_SAID = 0xFFFF
 
 
@@ -345,6 +365,7 @@ Payload = (
     | TokenUsage
     | SpeakText
     | SpeechMark
+    | CodeFrames
     | LockstepStart
     | LockstepRewind
     | LockstepFreeze

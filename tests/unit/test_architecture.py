@@ -30,6 +30,7 @@ WITHOUT_TEST_OF_THEIR_OWN = {
     "engines/models/moshi_lm/weights.py": "declarations only",
     "engines/ports.py": "declarations only",
     "engines/runners/contract.py": "declarations only",
+    "engines/runners/speech/contract.py": "declarations only",
     "engines/schedulers/base.py": "declarations only",
     "gateway/http/services.py": "declarations only",
     "hosts/engine_messages.py": "declarations only",

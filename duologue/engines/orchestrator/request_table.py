@@ -17,7 +17,7 @@ import msgspec
 from duologue.core.errors import EngineError, StageTimeout
 from duologue.core.fence import Fence
 from duologue.engines.credit import cost
-from duologue.engines.edges import EDGES, Edge
+from duologue.engines.edges import EDGES, Ahead, Edge
 from duologue.engines.messages import Append, Cancel, Finish, Grant, JobMessage, Open
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import Pipeline
@@ -206,6 +206,8 @@ class RequestTable:
             return (Deliver(Output(request_id, entry.request.fence, payload)),)
         hop = entry.hops[index]
         following = hop.edge(payload)
+        if isinstance(following, Ahead):
+            return self._past_the_rest(entry, index, cost(payload), following.payload)
         if hop.credit:
             if not following:
                 return (ToStage(stage, Grant(request_id, cost(payload))),)
@@ -280,6 +282,23 @@ class RequestTable:
             error = StageTimeout(f"no answer by its deadline, {now - when:.3f} s ago")
             return self._decide(entry, Outcome.FAILED, now, error.code, error.message)
         return [KillWorker(entry.stages[index], request_id) for index in sorted(entry.running)]
+
+    def _past_the_rest(
+        self, entry: _Entry, index: int, cost_here: int, payload: Payload
+    ) -> Sequence[Effect]:
+        """Deliver what a stage in the middle gives to the caller itself.
+
+        Nobody takes it on the way, so its stage gets the credit back; the caller will grant what
+        it takes to the last stage, so that one is charged.
+        """
+        request = entry.request
+        effects: list[Effect] = []
+        if entry.hops[index].credit:
+            effects.append(ToStage(entry.stages[index], Grant(request.id, cost_here)))
+        if request.credit is not None:
+            effects.append(ToStage(entry.stages[-1], Grant(request.id, -cost(payload))))
+        effects.append(Deliver(Output(request.id, request.fence, payload)))
+        return effects
 
     def _open_for_input(self, request_id: str) -> _Entry | None:
         entry = self._entries.get(request_id)

@@ -6,6 +6,7 @@ from duologue.engines.credit import cost
 from duologue.engines.media_payloads import StepsDone
 from duologue.engines.payloads import (
     AudioChunk,
+    CodeFrames,
     Payload,
     SpeechMark,
     TextDelta,
@@ -23,6 +24,8 @@ from duologue.engines.payloads import (
         (TextDelta("a whole sentence counts as one"), 1),
         (VoiceActivity(0.5, 640), 1),
         (SpeechMark(10, 2400), 0),
+        (CodeFrames(bytes(48), 8, text_end=3), 3),
+        (CodeFrames(b"", 8, text_end=3), 0),
         (TokenUsage(10, 20), 0),
         (StepsDone(1, 2), 0),
     ],

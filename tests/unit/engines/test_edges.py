@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from duologue.engines.edges import EDGES, forward, text_only
-from duologue.engines.payloads import AudioChunk, TextDelta, TokenUsage
+from duologue.engines.edges import EDGES, Ahead, forward, sounded_ahead, text_only
+from duologue.engines.payloads import AudioChunk, CodeFrames, TextDelta, TokenUsage
 
 
 def test_forward_hands_on_everything() -> None:
@@ -18,6 +18,13 @@ def test_text_only_keeps_what_can_be_spoken_and_what_is_no_text() -> None:
 def test_text_only_drops_white_space_and_counts() -> None:
     assert list(text_only(TextDelta(" \n"))) == []
     assert list(text_only(TokenUsage(1, 2))) == []
+
+
+def test_speech_that_a_talker_has_sounded_goes_ahead_and_its_codes_do_not() -> None:
+    chunk = AudioChunk(b"", 24_000)
+    codes = CodeFrames(bytes(16), 8, heard=True)
+    assert sounded_ahead(chunk) == Ahead(chunk)
+    assert sounded_ahead(codes) == (codes,)
 
 
 def test_every_edge_is_named_after_its_function() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from duologue.core.errors import EngineError
 from duologue.core.fence import INPUT_LANE, Fence, Lane
+from duologue.engines.edges import Ahead
 from duologue.engines.messages import Append, Cancel, Finish, Grant, Open
 from duologue.engines.orchestrator.request_table import (
     Deliver,
@@ -16,7 +17,7 @@ from duologue.engines.orchestrator.request_table import (
     RequestTable,
     ToStage,
 )
-from duologue.engines.payloads import TextDelta
+from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import Ended, Outcome, Output, Request
 
@@ -254,6 +255,23 @@ class TestTwoStages:
         assert len(table.on_output("two.words", "r", TextDelta("a"))) == 2
         assert list(table.on_taken("two.tones", "r", 1)) == []
         assert list(table.on_taken("two.tones", "r", 1)) == [ToStage("two.words", Grant("r", 1))]
+
+    def test_what_goes_ahead_is_delivered_at_once_and_charged_to_the_last_stage(self) -> None:
+        chunk = AudioChunk(bytes(4800), 24_000)
+        table = RequestTable(GRACE_S, edges={"text_only": Ahead})
+        table.submit(request(credit=300), TWO)
+        assert list(table.on_output("two.words", "r", chunk)) == [
+            ToStage("two.words", Grant("r", 100)),
+            ToStage("two.tones", Grant("r", -100)),
+            Deliver(Output("r", FENCE, chunk)),
+        ]
+
+    def test_what_goes_ahead_moves_no_credit_where_there_is_none(self) -> None:
+        table = RequestTable(GRACE_S, edges={"text_only": Ahead})
+        first, second = (msgspec.structs.replace(stage, credit=None) for stage in TWO.stages)
+        table.submit(request(), Pipeline(name="two", stages=(first, second)))
+        effects = list(table.on_output("two.words", "r", TextDelta("a")))
+        assert effects == [Deliver(Output("r", FENCE, TextDelta("a")))]
 
     def test_a_stage_without_a_bound_is_granted_nothing(self, table: RequestTable) -> None:
         first, second = (msgspec.structs.replace(stage, credit=None) for stage in TWO.stages)
