@@ -14,6 +14,7 @@ SERVER = ("core", "protocol", "gateway", "sessions", "duplex_plugins", "engines"
 OF_RUNNERS = {
     "audio_break": "clients are told stage_failed",
     "diffusion_failed": "clients are told stage_failed",
+    "payload_lost": "clients are told stage_failed",
     "upstream_failed": "clients are told stage_failed",
     "upstream_unreachable": "clients are told stage_failed",
 }
