@@ -29,12 +29,12 @@ from duologue.gateway.admission import Workers
 from duologue.gateway.settings import NOT_KEYS
 from duologue.hosts.local import LocalHost
 from duologue.protocol.errors import ErrorCode
-from duologue.sessions.checkpoint_keeper import CheckpointKeeper
-from duologue.sessions.checkpoints import CheckpointFolder
 from duologue.sessions.manager import SessionManager, recorded_kinds
-from duologue.sessions.observer import STALE_AT_SESSION, Observation
+from duologue.sessions.resumption.checkpoint_keeper import CheckpointKeeper
+from duologue.sessions.resumption.checkpoints import CheckpointFolder
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.via import DIALECTS, TRANSPORTS
+from duologue.sessions.watching.observer import STALE_AT_SESSION, Observation
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, Metrics, keep_flight
 from duologue.telemetry.settings import TelemetrySettings

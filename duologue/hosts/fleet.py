@@ -22,8 +22,8 @@ from duologue.hosts.routing import by_room, owner_of, tag_of
 from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.look import SessionLook
 from duologue.sessions.owners import Owner
+from duologue.sessions.watching.look import SessionLook
 from duologue.telemetry.gathering import ProcessFigures
 
 

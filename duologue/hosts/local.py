@@ -14,13 +14,13 @@ from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.duplex.session_patch import as_duplex
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.late_session import LateSession, Place
-from duologue.sessions.look import SessionLook
 from duologue.sessions.manager import SessionManager
 from duologue.sessions.owners import Owner
 from duologue.sessions.port import SessionPort
-from duologue.sessions.returning import ReturningSession, check_comes_back
-from duologue.sessions.ticket import Ticket
+from duologue.sessions.resumption.late_session import LateSession, Place
+from duologue.sessions.resumption.returning import ReturningSession, check_comes_back
+from duologue.sessions.resumption.ticket import Ticket
+from duologue.sessions.watching.look import SessionLook
 
 _NOTHING_ASKED = SessionPatch()
 

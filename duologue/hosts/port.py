@@ -12,10 +12,10 @@ import msgspec
 
 from duologue.protocol.session_config import AnySession, SessionKind
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.look import SessionLook
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import SessionPort
 from duologue.sessions.via import SOCKET, Via
+from duologue.sessions.watching.look import SessionLook
 
 
 class _Arrival(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 from duologue.hosts.link_struct import LinkStruct, Packed
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.look import SessionLook
 from duologue.sessions.owners import Owner
+from duologue.sessions.watching.look import SessionLook
 from duologue.telemetry.gathering import ProcessFigures
 
 

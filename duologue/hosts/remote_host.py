@@ -40,8 +40,8 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import SessionUpdated
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.look import SessionLook
 from duologue.sessions.owners import Owner
+from duologue.sessions.watching.look import SessionLook
 from duologue.telemetry.gathering import ProcessFigures
 
 RETRY_AFTER_S = 1.0

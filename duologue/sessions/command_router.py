@@ -27,14 +27,14 @@ from duologue.protocol.response_config import response_config
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.configuration import Configuration
 from duologue.sessions.conversation import Conversation
-from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
+from duologue.sessions.dialogue.dialogue import CLIENT_CANCELLED, Dialogue
 from duologue.sessions.duplex import PlainSide
 from duologue.sessions.extensions import CLOSED, Extensions
-from duologue.sessions.history import History
+from duologue.sessions.hearing.person import Person
+from duologue.sessions.history.history import History
 from duologue.sessions.lifetime import Lifetime
-from duologue.sessions.person import Person
-from duologue.sessions.resume_wire import too_old
-from duologue.sessions.speaking import Speaking
+from duologue.sessions.resumption.resume_wire import too_old
+from duologue.sessions.speaking.speaking import Speaking
 
 
 class CommandRouter:

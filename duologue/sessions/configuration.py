@@ -12,8 +12,8 @@ from duologue.protocol.commands import ResponseParams
 from duologue.protocol.response_config import ResponseConfig, response_config
 from duologue.protocol.session_config import AnySession, SessionConfig, to_wire
 from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.dialogue.plugin_config import plugin_config, supported_by
 from duologue.sessions.duplex import PlainSide
-from duologue.sessions.plugin_config import plugin_config, supported_by
 from duologue.sessions.settings import SessionSettings
 
 

@@ -32,9 +32,9 @@ from duologue.protocol.items import (
     as_shown,
     without_audio,
 )
-from duologue.sessions.history import ROOT, History
-from duologue.sessions.playback import PlaybackLedger
-from duologue.sessions.prompt_view import check_can_be_read, view_of
+from duologue.sessions.history.history import ROOT, History
+from duologue.sessions.history.prompt_view import check_can_be_read, view_of
+from duologue.sessions.speaking.playback import PlaybackLedger
 
 
 class Conversation:

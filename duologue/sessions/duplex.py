@@ -38,14 +38,14 @@ from duologue.protocol.events import OutputBufferCleared
 from duologue.protocol.session_config import AnySession, SessionConfig, SessionResource
 from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.dialogue import CLIENT_CANCELLED, Dialogue
+from duologue.sessions.dialogue.dialogue import CLIENT_CANCELLED, Dialogue
 from duologue.sessions.extensions import Extensions
-from duologue.sessions.history import History
-from duologue.sessions.input_audio import InputAudio
-from duologue.sessions.input_position import InputPosition, Placed
-from duologue.sessions.person import Person
-from duologue.sessions.playback_acks import PlaybackAcks
-from duologue.sessions.speaking import Speaking
+from duologue.sessions.hearing.input_audio import InputAudio
+from duologue.sessions.hearing.input_position import InputPosition, Placed
+from duologue.sessions.hearing.person import Person
+from duologue.sessions.history.history import History
+from duologue.sessions.speaking.playback_acks import PlaybackAcks
+from duologue.sessions.speaking.speaking import Speaking
 
 FREQUENT = (AppendPlacedAudio, AcknowledgeEvents)
 """Commands that come many times a second and move no deadline closer."""

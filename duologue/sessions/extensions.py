@@ -22,7 +22,7 @@ from duologue.protocol.duplex.events import (
     TurnState,
 )
 from duologue.protocol.errors import ErrorCode
-from duologue.sessions.speaking import Speaking
+from duologue.sessions.speaking.speaking import Speaking
 
 CLOSED = "closed"
 """Why a session ends that its client has closed."""

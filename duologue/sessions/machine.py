@@ -37,24 +37,24 @@ from duologue.sessions.audience import Audience
 from duologue.sessions.command_router import CommandRouter
 from duologue.sessions.configuration import Configuration
 from duologue.sessions.conversation import Conversation
-from duologue.sessions.dialogue import Dialogue
+from duologue.sessions.dialogue.dialogue import Dialogue
+from duologue.sessions.dialogue.plugin_host import PluginHost
 from duologue.sessions.duplex import FREQUENT, side_of
-from duologue.sessions.echo import EchoJudge
+from duologue.sessions.echo.echo import EchoJudge
 from duologue.sessions.effects import Effect, EndSession, LetGo
 from duologue.sessions.extensions import Extensions
-from duologue.sessions.history import History
-from duologue.sessions.inheritance import Carried
+from duologue.sessions.hearing.listening import Listening
+from duologue.sessions.hearing.person import Person
+from duologue.sessions.history.history import History
+from duologue.sessions.history.inheritance import Carried
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.lifetime import Lifetime
-from duologue.sessions.listening import Listening
-from duologue.sessions.pacing import pace_of
-from duologue.sessions.person import Person
-from duologue.sessions.plugin_host import PluginHost
 from duologue.sessions.settings import SessionSettings
-from duologue.sessions.speaking import Speaking, output_limits
+from duologue.sessions.speaking.pacing import pace_of
+from duologue.sessions.speaking.speaking import Speaking, output_limits
+from duologue.sessions.speaking.watchdog import Watchdog
 from duologue.sessions.stage_ends import tell_of_end
 from duologue.sessions.streams import Owner, Stream, Streams
-from duologue.sessions.watchdog import Watchdog
 
 
 class SessionMachine:

@@ -35,18 +35,17 @@ from duologue.protocol.session_config import (
 )
 from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.bounds import note_fills
+from duologue.sessions.dialogue.plugin_config import supported_by
+from duologue.sessions.history.inheritance import Inheritance
 from duologue.sessions.inbox import Inbox
-from duologue.sessions.inheritance import Inheritance
-from duologue.sessions.lease import Lease, TokenMaker, new_token
-from duologue.sessions.look import SessionLook, look_at, unplayed_s
 from duologue.sessions.machine import SessionMachine
-from duologue.sessions.observer import Observation, SessionObserver
 from duologue.sessions.owners import ANYBODY, Owner, Owners, check_same
-from duologue.sessions.past import Kept, PastSessions
-from duologue.sessions.plugin_config import supported_by
-from duologue.sessions.reaper import Reaper
-from duologue.sessions.resumption import ResumeTerms, Resumption
+from duologue.sessions.recording.taped import TapedMachine
+from duologue.sessions.resumption.lease import Lease, TokenMaker, new_token
+from duologue.sessions.resumption.past import Kept, PastSessions
+from duologue.sessions.resumption.resumption import ResumeTerms, Resumption
+from duologue.sessions.resumption.succession import left_by
+from duologue.sessions.resumption.ticket import InheritanceTicket, SessionTicket, Ticket
 from duologue.sessions.session import Session
 from duologue.sessions.settings import (
     ListeningSettings,
@@ -54,11 +53,12 @@ from duologue.sessions.settings import (
     undetected,
     without_missing,
 )
-from duologue.sessions.succession import left_by
-from duologue.sessions.taped import TapedMachine
-from duologue.sessions.ticket import InheritanceTicket, SessionTicket, Ticket
-from duologue.sessions.traced import TracedObserver, watched
 from duologue.sessions.via import SOCKET, Via
+from duologue.sessions.watching.bounds import note_fills
+from duologue.sessions.watching.look import SessionLook, look_at, unplayed_s
+from duologue.sessions.watching.observer import Observation, SessionObserver
+from duologue.sessions.watching.reaper import Reaper
+from duologue.sessions.watching.traced import TracedObserver, watched
 from duologue.telemetry import Kinds, get_logger
 
 _Prepared: TypeAlias = tuple[SessionConfig, frozenset[str], SessionSettings]

@@ -25,17 +25,17 @@ from duologue.protocol.events import ErrorBody
 from duologue.sessions.backlog import is_long
 from duologue.sessions.effects import CancelRequest, Effect, EndSession, LetGo, ReportFailure
 from duologue.sessions.engine_effects import EngineEffects
+from duologue.sessions.history.inheritance import Inheritance
 from duologue.sessions.inbox import Inbox
-from duologue.sessions.inheritance import Inheritance
 from duologue.sessions.inputs import Rejected, SessionInput
-from duologue.sessions.lease import Claim, Lease, LeaseState, refuse_unknown
 from duologue.sessions.machine import SessionMachine
-from duologue.sessions.observer import SessionObserver
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import Attachment, Batch, Delivery
-from duologue.sessions.resumption import UNNUMBERED, Resumption
-from duologue.sessions.silence import tell_of_silence
+from duologue.sessions.resumption.lease import Claim, Lease, LeaseState, refuse_unknown
+from duologue.sessions.resumption.resumption import UNNUMBERED, Resumption
+from duologue.sessions.resumption.silence import tell_of_silence
 from duologue.sessions.via import SOCKET
+from duologue.sessions.watching.observer import SessionObserver
 
 CLIENT_GONE = "client_gone"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from duologue.duplex_plugins.contract import StageEnded, StageFailed
 from duologue.engines.ports import Ended, Outcome
-from duologue.sessions.dialogue import Dialogue
-from duologue.sessions.person import Person
+from duologue.sessions.dialogue.dialogue import Dialogue
+from duologue.sessions.hearing.person import Person
 from duologue.sessions.streams import Owner, Stream, Streams
 
 

@@ -12,8 +12,8 @@ from duologue.engines.payloads import AudioChunk, Payload, SpeakText, SpeechMark
 from duologue.protocol.commands import CancelResponse, CreateResponse
 from duologue.protocol.response_events import AudioDelta, AudioTranscriptDelta, ResponseDone
 from duologue.sessions.manager import SessionManager, recorded_kinds
-from duologue.sessions.observer import Observation
 from duologue.sessions.settings import SessionSettings
+from duologue.sessions.watching.observer import Observation
 from duologue.telemetry import LabelSets, Metrics
 from tests.fakes.call import FakeConnection
 from tests.fakes.clock import FakeClock

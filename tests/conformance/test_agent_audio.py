@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from duologue.codecs.containers.wav import wav_header
-from duologue.sessions.plugin_config import OPENAI_VOICES
+from duologue.sessions.dialogue.plugin_config import OPENAI_VOICES
 from tests.fakes.speech_gateway import SpeechGateway, speech_gateway
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
 

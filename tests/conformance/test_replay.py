@@ -14,8 +14,8 @@ from duologue.commands.picture.svg import write_svg
 from duologue.commands.replay.drawing import draw
 from duologue.commands.replay.story import story_of
 from duologue.duplex_plugins.registry import make_plugin
-from duologue.sessions.recording import decode_recording
-from duologue.sessions.rerun import rerun
+from duologue.sessions.recording.recording import decode_recording
+from duologue.sessions.recording.rerun import rerun
 from duologue.telemetry.settings import TelemetrySettings
 from tests.conformance.recorded_call import hold_call
 from tests.conformance.talking_gateway import talking_settings

@@ -15,11 +15,11 @@ from duologue.protocol.duplex.events import SessionResumed
 from duologue.protocol.events import ErrorEvent, Event, ResumableSessionCreated
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import NO_CHANGE, SessionManager, recorded_kinds
-from duologue.sessions.observer import Observation
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import Delivery
 from duologue.sessions.session import Session
 from duologue.sessions.settings import SessionSettings
+from duologue.sessions.watching.observer import Observation
 from duologue.telemetry import Flight, LabelSets, Metrics
 from duologue.telemetry.tape import Tape
 from duologue.telemetry.turns import TraceTurn

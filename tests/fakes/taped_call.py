@@ -6,7 +6,7 @@ from duologue.duplex_plugins.contract import Capabilities
 from duologue.engines.payloads import AudioChunk, SpeechMark, TextDelta
 from duologue.protocol.commands import TruncateItem
 from duologue.protocol.response_events import OutputItemAdded
-from duologue.sessions.recording import Recording, decode_recording
+from duologue.sessions.recording.recording import Recording, decode_recording
 from duologue.telemetry.tape import Tape
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine

@@ -15,8 +15,8 @@ from duologue.commands.picture.svg import write_svg, x_of
 from duologue.commands.replay.drawing import draw
 from duologue.commands.replay.story import story_of
 from duologue.duplex_plugins.registry import make_plugin
-from duologue.sessions.recording import decode_recording
-from duologue.sessions.rerun import rerun
+from duologue.sessions.recording.recording import decode_recording
+from duologue.sessions.recording.rerun import rerun
 from duologue.settings import ModelSettings
 from duologue.telemetry.settings import TelemetrySettings
 from tests.fakes.talking_gateway import LONG_LINE, speech, talking_settings

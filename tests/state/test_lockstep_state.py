@@ -26,7 +26,7 @@ from duologue.protocol.duplex.commands import AcknowledgeEvents, BargeIn
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.events import ErrorEvent
 from duologue.protocol.response_events import AudioDelta, ResponseDone
-from duologue.sessions.response import ResponseState
+from duologue.sessions.speaking.response import ResponseState
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine, FakeRequest
 

@@ -57,10 +57,10 @@ from duologue.protocol.session_patch import (
     TurnDetectionPatch,
 )
 from duologue.sessions.backlog import SLICE_BYTES
-from duologue.sessions.bounds import fills_of
 from duologue.sessions.manager import NO_CHANGE
-from duologue.sessions.response import ResponseState
 from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.sessions.speaking.response import ResponseState
+from duologue.sessions.watching.bounds import fills_of
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
 from tests.fakes.plugin import STAGE, FakePlugin

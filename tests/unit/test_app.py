@@ -22,7 +22,7 @@ from duologue.engines.pools.replica import ReplicaChange
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.machine import SessionMachine
-from duologue.sessions.recording import decode_recording
+from duologue.sessions.recording.recording import decode_recording
 from duologue.sessions.session import Session
 from duologue.settings import ModelSettings, Settings
 from duologue.telemetry import decode_flight

@@ -40,7 +40,7 @@ OPENS_ITS_OWN = {
     "gateway/admin/routes.py": "the dashboard's files, by a table",
     "gateway/http/page.py": "the page's files, listed at start",
     "gateway/http/videos.py": "the result of a job whose id stands in the table of jobs",
-    "sessions/checkpoints.py": "files whose names are hashes of our own ids",
+    "sessions/resumption/checkpoints.py": "files whose names are hashes of our own ids",
     "protocol/document.py": "its own notes, when documents are made",
     "codecs/containers/decode_child.py": "the null device, in a child process",
 }
@@ -147,5 +147,5 @@ def test_where_secrets_are_compared_it_takes_always_the_same_time() -> None:
         "gateway/client_secrets.py",
         "gateway/admin/routes.py",
         "gateway/telephony/signature.py",
-        "sessions/lease.py",
+        "sessions/resumption/lease.py",
     } <= set(compares)

@@ -33,9 +33,9 @@ from duologue.config import add_options, load_from_args
 from duologue.core.errors import CodecError, ConfigError
 from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.duplex_plugins.registry import make_plugin
-from duologue.sessions import recording as call_format
-from duologue.sessions.recording import Recording, decode_recording, version_of
-from duologue.sessions.rerun import rerun
+from duologue.sessions.recording import recording as call_format
+from duologue.sessions.recording.recording import Recording, decode_recording, version_of
+from duologue.sessions.recording.rerun import rerun
 from duologue.settings import Settings
 from duologue.telemetry import decode_flight
 from duologue.telemetry import flight as ring_format

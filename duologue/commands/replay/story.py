@@ -40,8 +40,8 @@ from duologue.protocol.response_events import (
 )
 from duologue.sessions.effects import EndSession
 from duologue.sessions.inputs import SessionInput
-from duologue.sessions.packing import unpack
-from duologue.sessions.recording import Recording, Step
+from duologue.sessions.recording.packing import unpack
+from duologue.sessions.recording.recording import Recording, Step
 
 DRAWN_HZ = 24_000
 OPUS_BYTES_PER_S = 2_550

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from duologue.commands.replay.story import Answer, Story
-from duologue.sessions.rerun import Rerun
+from duologue.sessions.recording.rerun import Rerun
 from duologue.telemetry import Direction, Flight
 
 ANSWER_COLUMNS = (

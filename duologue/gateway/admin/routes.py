@@ -22,7 +22,7 @@ from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.keyring import as_bytes
 from duologue.gateway.settings import GatewaySettings
 from duologue.hosts.port import HostPort
-from duologue.sessions.look import SessionLook
+from duologue.sessions.watching.look import SessionLook
 
 FOLDER = Path(__file__).parent
 _FILES = {"": "dashboard.html", "/dashboard.js": "dashboard.js", "/dashboard.css": "dashboard.css"}

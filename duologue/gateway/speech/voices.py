@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from duologue.gateway.catalogue import ServedModel
 from duologue.protocol.errors import refused, shown
-from duologue.sessions.plugin_config import OPENAI_VOICES
+from duologue.sessions.dialogue.plugin_config import OPENAI_VOICES
 
 SLOWEST, FASTEST = 0.25, 4.0
 

@@ -25,7 +25,7 @@ from duologue.gateway.ws.queued_session import QueuedSession
 from duologue.gateway.ws.reader import choose_accept
 from duologue.hosts.port import HostPort, Joined, LateOpening, Opening, Return
 from duologue.protocol.errors import ErrorCode
-from duologue.sessions.late_session import LateSession
+from duologue.sessions.resumption.late_session import LateSession
 from duologue.sessions.session import CLIENT_GONE
 from duologue.sessions.via import Via
 

@@ -36,8 +36,8 @@ from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.hosts.local import LocalHost
 from duologue.sessions.manager import SessionManager, recorded_kinds
-from duologue.sessions.observer import Observation
 from duologue.sessions.settings import SessionSettings
+from duologue.sessions.watching.observer import Observation
 from duologue.telemetry import Flight, LabelSets, Metrics
 from tests.fakes.engine import FakeEngine
 

@@ -23,13 +23,13 @@ from duologue.protocol.items import (
 )
 from duologue.protocol.response_config import ResponseConfig, response_config
 from duologue.protocol.session_config import SessionConfig
-from duologue.sessions.dialogue import Dialogue
-from duologue.sessions.history import History
-from duologue.sessions.output_buffer import OutputLimits
-from duologue.sessions.pacing import Pace
-from duologue.sessions.plugin_host import PluginHost
-from duologue.sessions.response import Response
-from duologue.sessions.speaking import Speaking
+from duologue.sessions.dialogue.dialogue import Dialogue
+from duologue.sessions.dialogue.plugin_host import PluginHost
+from duologue.sessions.history.history import History
+from duologue.sessions.speaking.output_buffer import OutputLimits
+from duologue.sessions.speaking.pacing import Pace
+from duologue.sessions.speaking.response import Response
+from duologue.sessions.speaking.speaking import Speaking
 from duologue.sessions.streams import Streams
 from tests.fakes.plugin import FakePlugin
 

@@ -16,7 +16,7 @@ from duologue.protocol.session_config import (
     TurnDetection,
 )
 from duologue.sessions.effects import AppendInput, Effect, SubmitRequest
-from duologue.sessions.listening import (
+from duologue.sessions.hearing.listening import (
     Listening,
 )
 from duologue.sessions.settings import ListeningSettings

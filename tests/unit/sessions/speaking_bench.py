@@ -15,11 +15,11 @@ from duologue.protocol.response_events import (
     ResponseDone,
 )
 from duologue.protocol.session_config import SessionConfig
-from duologue.sessions.history import History
-from duologue.sessions.output_buffer import OutputLimits
-from duologue.sessions.pacing import Pace
-from duologue.sessions.response import Response
-from duologue.sessions.speaking import Speaking
+from duologue.sessions.history.history import History
+from duologue.sessions.speaking.output_buffer import OutputLimits
+from duologue.sessions.speaking.pacing import Pace
+from duologue.sessions.speaking.response import Response
+from duologue.sessions.speaking.speaking import Speaking
 
 RATE_HZ = 24000
 MS = RATE_HZ // 1000

@@ -28,9 +28,9 @@ from duologue.protocol.items import (
     OutputText,
 )
 from duologue.sessions.conversation import Conversation
-from duologue.sessions.entry import Spoken
-from duologue.sessions.history import History
-from duologue.sessions.playback import PlaybackLedger
+from duologue.sessions.history.entry import Spoken
+from duologue.sessions.history.history import History
+from duologue.sessions.speaking.playback import PlaybackLedger
 
 RATE_HZ = 1000
 T = 100.0

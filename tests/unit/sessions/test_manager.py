@@ -32,8 +32,8 @@ from duologue.protocol.session_patch import (
     TurnDetectionPatch,
 )
 from duologue.sessions.manager import SessionManager, default_config, recorded_kinds
-from duologue.sessions.observer import Observation
 from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.sessions.watching.observer import Observation
 from duologue.telemetry import LabelSets, Metrics
 from tests.fakes.call import FakeConnection
 from tests.fakes.clock import FakeClock

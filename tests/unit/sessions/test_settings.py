@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from duologue.sessions.output_buffer import EVENT_BYTES
 from duologue.sessions.settings import (
     ListeningSettings,
     SessionSettings,
     undetected,
     without_missing,
 )
+from duologue.sessions.speaking.output_buffer import EVENT_BYTES
 
 
 @pytest.mark.parametrize("name", ["max_sessions", "max_items", "output_events", "stall_limit_s"])

@@ -12,7 +12,7 @@ from duologue.commands.replay.table import (
     ring_lines,
     summary,
 )
-from duologue.sessions.rerun import Difference, Rerun
+from duologue.sessions.recording.rerun import Difference, Rerun
 from duologue.telemetry import Direction, Entry, Flight
 from tests.fakes.taped_call import MemoryTape, interrupted_call
 

@@ -5,7 +5,7 @@ import pytest
 from duologue.core.errors import ProtocolError
 from duologue.gateway.catalogue import ServedModel
 from duologue.gateway.speech.voices import Manner, aliases, manner, model_voice
-from duologue.sessions.plugin_config import OPENAI_VOICES
+from duologue.sessions.dialogue.plugin_config import OPENAI_VOICES
 
 MODEL = ServedModel("m", {"speech": "tts"}, ("anna", "bert"), (0.5, 2.0))
 

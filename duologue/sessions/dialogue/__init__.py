@@ -1,0 +1,1 @@
+"""Dialogue: the plugin's side of the conversation, and how its plugin is run."""

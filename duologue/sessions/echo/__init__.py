@@ -1,0 +1,1 @@
+"""Echo: whether the microphone hears the assistant's own voice."""

@@ -1,0 +1,1 @@
+"""Recording: a session's machine on tape, and the tape run again."""

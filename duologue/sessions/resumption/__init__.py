@@ -1,0 +1,1 @@
+"""Resumption: how a session outlives its connections, and its words the session."""

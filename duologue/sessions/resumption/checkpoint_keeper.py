@@ -1,0 +1,116 @@
+"""Keeps checkpoints up to date: looks now and then which conversations have changed.
+
+A look costs a comparison for each session; what has changed is written by one thread, the latest
+state of each session alone. This module must not know what is in a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from duologue.core.clock import Clock
+from duologue.core.wheel import TimerWheel
+from duologue.sessions.resumption.checkpoints import CheckpointFolder, checkpoint_of
+from duologue.sessions.resumption.past import Kept
+from duologue.sessions.session import Session
+
+LOOK_S = 0.5
+PER_LOOK = 64
+"""Sessions that are written at a look, so that no look takes long; the others have their turn."""
+
+
+class CheckpointKeeper:
+    """One for all sessions of a process; on the wheel.
+
+    Args:
+        sessions: Returns those that are open.
+
+    Concurrency:
+        Belongs to the event loop; files are written in a thread, in order.
+    """
+
+    def __init__(
+        self,
+        folder: CheckpointFolder,
+        sessions: Callable[[], Iterable[Session]],
+        clock: Clock,
+        wheel: TimerWheel,
+    ) -> None:
+        self._folder = folder
+        self._sessions = sessions
+        self._clock = clock
+        self._wheel = wheel
+        self._seen: dict[str, tuple[object, ...]] = {}
+        self._loaded: list[str] = []
+        self._forget_at = 0.0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        self._writing: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        """Look now and then, until ``stop``."""
+        self._wheel.set(self, self._clock.now() + LOOK_S)
+
+    async def load(self, grace_s: float) -> list[Kept]:
+        """Return what an earlier process has left; it is removed when its time is over."""
+        checkpoints = await asyncio.to_thread(self._folder.load, self._clock.wall_time())
+        self._loaded = [each.inheritance.session_id for each in checkpoints]
+        self._forget_at = self._clock.now() + grace_s
+        return [each.kept(self._forget_at) for each in checkpoints]
+
+    async def stop(self) -> None:
+        """Look once more, and wait until all is written."""
+        self._wheel.set(self, None)
+        if self._writing is not None:
+            await self._writing
+        self._look()
+        if self._writing is not None:
+            await self._writing
+        self._thread.shutdown(wait=False)
+
+    def on_timer(self) -> None:
+        """The wheel's call."""
+        if self._writing is None or self._writing.done():
+            self._look()
+        self._wheel.set(self, self._clock.now() + LOOK_S)
+
+    def _look(self) -> None:
+        wall_time = self._clock.wall_time()
+        open_now: dict[str, Session] = {
+            session.id: session for session in self._sessions() if session.lease is not None
+        }
+        gone = [session_id for session_id in self._seen if session_id not in open_now]
+        if self._loaded and self._clock.now() >= self._forget_at:
+            gone += self._loaded
+            self._loaded = []
+        changed: list[tuple[str, bytes]] = []
+        for session_id, session in open_now.items():
+            state = _state(session)
+            if self._seen.get(session_id) == state:
+                continue
+            data = checkpoint_of(session, wall_time)
+            if data is not None:
+                self._seen[session_id] = state
+                changed.append((session_id, data))
+            if len(changed) >= PER_LOOK:
+                break
+        for session_id in gone:
+            self._seen.pop(session_id, None)
+        if changed or gone:
+            loop = asyncio.get_running_loop()
+            self._writing = loop.run_in_executor(self._thread, self._write, changed, gone)
+
+    def _write(self, changed: list[tuple[str, bytes]], gone: list[str]) -> None:
+        for session_id, data in changed:
+            self._folder.write(session_id, data)
+        for session_id in gone:
+            self._folder.remove(session_id)
+
+
+def _state(session: Session) -> tuple[object, ...]:
+    """What of a session its checkpoint depends on."""
+    lease = session.lease
+    tokens = None if lease is None else lease.tokens.hashes
+    machine = session.machine
+    return machine.history.changes, len(machine.history), tokens, machine.config

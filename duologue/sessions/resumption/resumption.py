@@ -1,0 +1,256 @@
+"""Resumption: what lets a session outlive its connections, joined with the session's machine.
+
+Keeps the lease and the journal, and says what the next connection is told before the session goes
+on. This module must not know connections or the engine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from duologue.codecs.opus_packets import CLOCK_HZ, duration_samples, split
+from duologue.protocol.errors import ErrorCode, refused
+from duologue.protocol.events import Event, SessionCreated
+from duologue.protocol.response_events import AudioDelta, FormattedAudioDelta
+from duologue.sessions.history.inheritance import Inheritance
+from duologue.sessions.machine import SessionMachine
+from duologue.sessions.port import Delivery
+from duologue.sessions.resumption.journal import Gap, Journal
+from duologue.sessions.resumption.lease import Claim, Lease, LeaseState, TokenMaker
+from duologue.sessions.resumption.resume_wire import created, replaced, resumed, resync
+from duologue.sessions.speaking.output_buffer import booked_bytes
+
+UNNUMBERED = 0
+
+_ENDED = LeaseState.ENDED
+"""Compared with for every frame, and members of an enumeration are slow to look up."""
+
+_SAMPLE_BYTES = {"pcm16": 2, "pcm_f32le": 4, "g711_ulaw": 1, "g711_alaw": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeTerms:
+    """Under what terms sessions outlive their connections.
+
+    Args:
+        grace_s: How long one waits for another connection.
+        max_bytes: What the journal and the output buffer may hold together.
+        new_token: Maker of tokens.
+    """
+
+    grace_s: float
+    max_bytes: int
+    new_token: TokenMaker
+
+
+class Resumption:
+    """One session's.
+
+    Args:
+        acknowledges: The client says what it has received, so that the rest can be sent again.
+            Without that it may only attach again.
+        inherited: The conversation that the session goes on with.
+    """
+
+    __slots__ = (
+        "_first",
+        "_greeting",
+        "_inherited",
+        "_machine",
+        "_machine_has_output",
+        "_resumed_at",
+        "_token_maker",
+        "delivered",
+        "due",
+        "journal",
+        "last_event_id",
+        "lease",
+    )
+
+    def __init__(
+        self,
+        machine: SessionMachine,
+        terms: ResumeTerms,
+        *,
+        acknowledges: bool,
+        inherited: Inheritance | None = None,
+    ) -> None:
+        machine.outlive()
+        self._machine = machine
+        self._inherited = inherited
+        self._machine_has_output = machine.has_output
+        self._token_maker = terms.new_token
+        token = terms.new_token()
+        self._first: str | None = token
+        """What the first connection is told; it is not kept."""
+
+        self.lease = Lease(token, terms.grace_s)
+        self.due = False
+        """Something comes before what the machine has to say."""
+
+        self.delivered = 0
+        """The number of the latest event."""
+
+        self.last_event_id: str | None = None
+        """The client's own name for the latest message that it gave one."""
+
+        self.journal: Journal | None = None
+        if acknowledges:
+            self.journal = Journal(terms.max_bytes, machine.speaking.buffer)
+            machine.speaking.playback.on_silenced = self.journal.withdraw
+            if machine.extensions is not None:
+                machine.extensions.on_interrupted = self._withdraw_all
+            machine.side.on_acknowledged = self.on_acknowledged
+        self._greeting: deque[Event] = deque()
+        self._resumed_at = 0
+
+    def deliver(self, deliveries: list[Delivery]) -> int:
+        """Keep what is sent now until the client has it; returns how much is kept from now on.
+
+        The greeting gets the token, which nobody else is to see: no machine, journal or recording.
+        """
+        first = 0
+        if self._first is not None and deliveries:
+            greeting = deliveries[0].event
+            assert isinstance(greeting, SessionCreated), "it comes first"
+            told = created(greeting.session, self._first, self.lease.generation, self._inherited)
+            deliveries[0] = Delivery(deliveries[0].seq, told)
+            self._first, first = None, 1
+        journal = self.journal
+        if journal is None or self.lease.state is _ENDED:
+            return 0
+        for delivery in deliveries[first:] if first else deliveries:
+            journal.record(delivery)
+        return journal.held_bytes
+
+    def end(self, *, attached: bool) -> None:
+        """The session is over: nobody comes any more.
+
+        Args:
+            attached: Somebody is still to hear what was missed.
+        """
+        self.lease.end()
+        if self.journal is not None and not attached:
+            self.journal.clear()
+
+    def on_acknowledged(self, seq: int) -> None:
+        """The client has everything up to a number."""
+        if self.journal is not None:
+            self.journal.acknowledge(seq)
+        if seq > self._resumed_at:
+            # It reads the connection on which it was told the latest token.
+            self.lease.tokens.confirm()
+
+    def check(self, received: int) -> None:
+        """Refuse a number that cannot be.
+
+        Raises:
+            ProtocolError: Nothing with this number was sent, or nothing can be sent again.
+        """
+        if self.journal is None:
+            raise refused(
+                "this session was not opened as a duplex session: connect with "
+                "?session_id=&resume_token= instead",
+                "session_id",
+                ErrorCode.RESUME_UNSUPPORTED,
+            )
+        if not 0 <= received <= self.delivered:
+            raise refused(
+                f"last_received_server_event_seq is {received}, the latest event is "
+                f"{self.delivered}",
+                "last_received_server_event_seq",
+                ErrorCode.INVALID_RESUME,
+            )
+
+    def take(self, claim: Claim, received: int | None, now: float) -> Event | None:
+        """Hand the session to another connection, and get ready what that one is told.
+
+        Args:
+            received: The number of the latest event that the client has; ``None``: it does not
+                say, and goes on with what comes.
+
+        Returns:
+            The last words to the connection before, where it understands any.
+
+        Raises:
+            ProtocolError: The lease has changed hands meanwhile. Nothing changed.
+        """
+        machine, token = self._machine, self._token_maker()
+        generation = self.lease.take(claim, token)
+        self._first = None
+        self.due = True
+        self._greeting.clear()
+        if self.journal is None or received is None:
+            machine.reattach(now)
+            self._greeting.append(created(machine.resource(), token, generation))
+            return None
+        next_sample = machine.side.next_sample()
+        self._greeting.append(
+            resumed(machine.resource(), token, generation, next_sample, self.last_event_id)
+        )
+        machine.reattach(now, self._rewind(self.journal, received, now))
+        return replaced(machine.id, generation)
+
+    def has_output(self) -> bool:
+        """Tell whether something may be sent now."""
+        return self.due or self._machine_has_output()
+
+    def pull(self, max_bytes: int, now: float) -> list[Delivery]:
+        """Return what comes before what the machine has to say; about ``max_bytes`` at most."""
+        deliveries: list[Delivery] = []
+        journal = self.journal
+        while self._greeting:
+            seq = UNNUMBERED
+            if journal is None:
+                seq = self.delivered = self.delivered + 1
+            deliveries.append(Delivery(seq, self._greeting.popleft()))
+        room = max_bytes
+        if journal is not None and journal.broken_off:
+            # The new connection reads so slowly that there was no room for what it waits for.
+            journal.broken_off = False
+            state = self._resync(journal, self._resumed_at, now)
+            deliveries.append(Delivery(UNNUMBERED, state))
+        while journal is not None and journal.replaying and room > 0:
+            delivery = journal.replay()
+            room -= booked_bytes(delivery.event)
+            if isinstance(delivery.event, AudioDelta):
+                room -= len(delivery.event.delta)
+            deliveries.append(delivery)
+        self.due = journal is not None and (journal.replaying or journal.broken_off)
+        return deliveries
+
+    def _rewind(self, journal: Journal, received: int, now: float) -> list[tuple[str, float]]:
+        """Get ready what is sent again; returns the sound in it: items and seconds."""
+        received = max(received, journal.acknowledged)
+        journal.acknowledge(received)
+        self._resumed_at = received
+        if journal.after(received) is not Gap.NONE:
+            self._greeting.append(self._resync(journal, received, now))
+        journal.rewind(received)
+        return [
+            (event.item_id, _seconds(event))
+            for event in journal.still_to_replay()
+            if isinstance(event, FormattedAudioDelta)
+        ]
+
+    def _resync(self, journal: Journal, received: int, now: float) -> Event:
+        machine = self._machine
+        gap = journal.after(received)
+        if gap is Gap.EVENTS:
+            journal.clear()
+        return resync(
+            machine.resource(), gap, machine.history, machine.speaking, self.delivered, now
+        )
+
+    def _withdraw_all(self) -> None:
+        """The person has the floor. What was sent may not have been heard for a long time."""
+        if self.journal is not None:
+            beside = {r.id for r in self._machine.speaking.all() if r.out_of_band}
+            self.journal.withdraw_all(beside)
+
+
+def _seconds(sound: FormattedAudioDelta) -> float:
+    if sound.format == "opus":
+        return duration_samples(split(sound.delta)) / CLOCK_HZ
+    return len(sound.delta) / _SAMPLE_BYTES[sound.format] / sound.sample_rate_hz

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from duologue.protocol.commands import CreateItem
+from duologue.protocol.duplex.session_patch import DuplexPatch
+from duologue.protocol.items import InputText, MessageItem
+from duologue.sessions.resumption.checkpoint_keeper import LOOK_S, CheckpointKeeper
+from duologue.sessions.resumption.checkpoints import Checkpoint, CheckpointFolder
+from tests.fakes.call import FakeCall
+from tests.fakes.plugin import FakePlugin
+
+
+class Scene:
+    def __init__(self, path: Path) -> None:
+        self.call = FakeCall(FakePlugin(), patch=DuplexPatch(), resumable=True)
+        self.folder = CheckpointFolder(path, max_files=8, max_bytes=1 << 16, max_age_s=600)
+        self.keeper = CheckpointKeeper(
+            self.folder, self.call.manager.all, self.call.clock, self.call.wheel
+        )
+
+    def say(self, text: str) -> None:
+        content = (InputText(text=text),)
+        self.call.send(CreateItem(item=MessageItem(role="user", content=content)))
+
+    async def look(self) -> list[int]:
+        """Let it look; the number of items in each file."""
+        self.call.clock.advance(LOOK_S)
+        if self.keeper._writing is not None:
+            await self.keeper._writing
+        return [len(each.inheritance.items) for each in await self.found()]
+
+    async def found(self) -> list[Checkpoint]:
+        return await asyncio.to_thread(self.folder.load, self.call.clock.wall_time())
+
+
+async def test_what_changes_is_written_and_what_ends_is_removed(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.keeper.start()
+    assert await scene.look() == [0]
+    scene.say("One.")
+    assert await scene.look() == [1]
+    (before,) = await scene.found()
+    assert await scene.look() == [1]
+    assert await scene.found() == [before]
+    scene.call.session.close("closed")
+    assert await scene.look() == []
+    await scene.keeper.stop()
+
+
+async def test_the_end_writes_what_is_not_yet_written(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.keeper.start()
+    scene.say("One.")
+    await scene.keeper.stop()
+    assert len(await scene.found()) == 1
+
+
+async def test_what_an_earlier_process_left_waits_for_a_while(tmp_path: Path) -> None:
+    earlier = Scene(tmp_path)
+    earlier.keeper.start()
+    earlier.say("One.")
+    await earlier.keeper.stop()
+    scene = Scene(tmp_path)
+    (kept,) = await scene.keeper.load(grace_s=5)
+    assert kept.until == scene.call.clock.now() + 5
+    scene.call.session.close("closed")
+    scene.keeper.start()
+    assert await scene.look() == [1]
+    scene.call.clock.advance(5)
+    assert await scene.look() == []
+    await scene.keeper.stop()

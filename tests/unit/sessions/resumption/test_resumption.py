@@ -1,0 +1,486 @@
+"""A session outlives its connection: what the next one is told, and what it hears."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+
+from duologue.core.errors import ClientError
+from duologue.duplex_plugins.contract import Audio, Capabilities
+from duologue.engines.payloads import AudioChunk, TextDelta
+from duologue.protocol.append_audio import AppendPlacedAudio
+from duologue.protocol.commands import (
+    AppendAudio,
+    ClearAudio,
+    CreateResponse,
+    UpdateSession,
+)
+from duologue.protocol.duplex.commands import (
+    AcknowledgeEvents,
+    BargeIn,
+    CloseSession,
+)
+from duologue.protocol.duplex.events import (
+    ResyncRequired,
+    SessionExpired,
+    SessionReplaced,
+    SessionResumed,
+)
+from duologue.protocol.duplex.session_patch import DuplexPatch
+from duologue.protocol.events import AudioCleared, ErrorEvent, ResumableSessionCreated
+from duologue.protocol.response_events import (
+    AudioDelta,
+    AudioTranscriptDelta,
+    FormattedAudioDelta,
+    ResponseDone,
+)
+from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.owners import Owner
+from duologue.sessions.resumption.resumption import _seconds
+from duologue.sessions.settings import SessionSettings
+from tests.fakes.call import FakeCall, FakeConnection
+from tests.fakes.engine import FakeEngine
+from tests.fakes.plugin import STAGE, FakePlugin
+
+MS = 24
+"""Samples in a millisecond."""
+
+
+def call(settings: SessionSettings | None = None, plugin: FakePlugin | None = None) -> FakeCall:
+    engine = FakeEngine(pipelines=(STAGE, "vad", "end_of_turn", "asr"))
+    return FakeCall(plugin or FakePlugin(), engine, settings, patch=DuplexPatch(), resumable=True)
+
+
+def counting(start: int, samples: int) -> bytes:
+    """Samples that are their own position."""
+    numbers = (position % 32768 for position in range(start, start + samples))
+    return struct.pack(f"<{samples}h", *numbers)
+
+
+def answer(made: FakeCall, *, seconds: float = 5.0, whole: bool = False) -> str:
+    made.send(CreateResponse())
+    stage = made.engine.of(STAGE)[-1]
+    made.engine.output(stage.request.id, TextDelta("One two three."))
+    made.engine.output(stage.request.id, AudioChunk(counting(0, round(seconds * 24000)), 24000))
+    if whole:
+        made.engine.complete(stage.request.id)
+    return stage.request.id
+
+
+def heard(made: FakeCall) -> bytes:
+    return b"".join(event.delta for event in made.client.of(AudioDelta))
+
+
+def refusal(made: FakeCall, token: str | None = None, **how: object) -> str:
+    with pytest.raises(ClientError) as refused:
+        made.manager.claim(
+            str(how.get("session_id", made.session.id)),
+            token or made.client.token,
+            how.get("owner", made.session.owner),  # type: ignore[arg-type]
+            how.get("received", made.client.received),  # type: ignore[arg-type]
+        )
+    return str(refused.value.code)
+
+
+# What the connections are told
+
+
+def test_the_first_connection_is_told_how_the_next_one_comes_in() -> None:
+    made = call()
+    greeting = made.client.events[0]
+    assert isinstance(greeting, ResumableSessionCreated)
+    assert greeting.attachment_generation == 1
+    assert greeting.session.capabilities.supports_session_resume  # type: ignore[union-attr]
+
+
+def test_a_session_that_may_not_be_resumed_says_so_and_ends_with_its_connection() -> None:
+    made = call(SessionSettings(disconnect_grace_s=0))
+    created = made.client.events[0]
+    assert not isinstance(created, ResumableSessionCreated)
+    assert not created.session.capabilities.supports_session_resume  # type: ignore[union-attr]
+    made.lose()
+    assert len(made.manager) == 0
+
+
+def test_the_next_connection_is_told_where_things_stand() -> None:
+    made = call()
+    token = made.client.token
+    made.send(UpdateSession(session=DuplexPatch(instructions="Changed.")))
+    made.lose()
+    assert made.metrics.sessions_detached.value == 1
+    made.clock.advance(20)
+    made.resume()
+    resumed = made.client.last(SessionResumed)
+    assert resumed.session.instructions == "Changed."
+    assert (resumed.attachment_generation, resumed.session_id) == (2, made.session.id)
+    assert resumed.resume_token not in ("", token)
+    assert made.metrics.sessions_detached.value == 0
+    made.send(ClearAudio())
+    assert made.client.last(AudioCleared)
+
+
+def test_nobody_comes_and_the_session_ends() -> None:
+    made = call()
+    made.lose()
+    made.clock.advance(29.9)
+    assert len(made.manager) == 1
+    made.clock.advance(0.2)
+    assert len(made.manager) == 0
+    assert made.metrics.sessions_detached.value == 0
+    assert refusal(made) == "session_resume_expired"
+    made.client.gone = False
+    made.client.read()
+    assert made.client.last(SessionExpired).reason == "session_resume_expired"
+
+
+def test_the_connection_that_is_replaced_is_told_and_can_do_nothing_more() -> None:
+    made = call()
+    old = made.client
+    made.resume()
+    assert old.ended == "stale_lease"
+    assert old.last_words == [SessionReplaced(session_id=made.session.id, attachment_generation=2)]
+    made.session.detach(old)
+    made.clock.advance(60)
+    assert len(made.manager) == 1
+
+
+def test_the_old_token_is_void_once_the_client_has_shown_that_it_has_the_new_one() -> None:
+    made = call()
+    first = made.client.token
+    made.lose()
+    made.resume()
+    made.send(AcknowledgeEvents(server_event_seq=2))
+    assert made.manager.claim(made.session.id, first, made.session.owner, 2)
+    made.send(ClearAudio())
+    made.send(AcknowledgeEvents(server_event_seq=made.client.received))
+    assert refusal(made, first) == "invalid_resume_token"
+
+
+@pytest.mark.parametrize(
+    ("received", "code"), [(-1, "invalid_session_resume"), (3, "invalid_session_resume")]
+)
+def test_a_number_that_cannot_be_is_refused(received: int, code: str) -> None:
+    assert refusal(call(), received=received) == code
+
+
+def test_refusals_differ_for_those_who_have_the_token_alone() -> None:
+    made = call()
+    assert refusal(made, "wrong") == refusal(made, session_id="sess_x") == "invalid_resume_token"
+    assert refusal(made, owner=Owner("somebody else")) == "api_key_not_allowed"
+    assert refusal(made, "wrong", owner=Owner("somebody else")) == "invalid_resume_token"
+    made.send(CloseSession())
+    assert refusal(made) == "session_resume_conflict"
+    assert refusal(made, "wrong") == "invalid_resume_token"
+
+
+def test_a_plain_session_is_not_resumed_by_a_duplex_message() -> None:
+    made = FakeCall(FakePlugin(), patch=SessionPatch(), resumable=True)
+    assert refusal(made) == "unsupported_session_resume"
+    plain = FakeCall(FakePlugin())
+    plain.client.deliveries.extend(made.client.deliveries)
+    assert refusal(plain, "any") == "invalid_resume_token"
+
+
+# What is heard
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_answer_is_heard_to_the_sample_however_often_the_connection_breaks(seed: int) -> None:
+    rng = random.Random(seed)
+    made = call()
+    answer(made, seconds=8.0, whole=True)
+    for _ in range(rng.randint(2, 6)):
+        made.clock.advance(rng.uniform(0, 2))
+        if rng.random() < 0.7:
+            made.send(AcknowledgeEvents(server_event_seq=made.client.received))
+        made.client.broken = True
+        made.clock.advance(rng.uniform(0, 2))
+        if rng.random() < 0.5:
+            made.lose()
+            made.clock.advance(rng.uniform(0, 20))
+        made.resume()
+    made.clock.advance(30)
+    assert heard(made) == counting(0, 8 * 24000)
+    assert made.client.last(ResponseDone).response.status == "completed"
+    assert made.client.of(ResyncRequired) == made.client.of(ErrorEvent) == []
+    made.send(AcknowledgeEvents(server_event_seq=made.client.received))
+    assert made.session.journal is not None
+    assert (len(made.session.journal), made.metrics.journal_bytes.value >= 0) == (0, True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_person_is_heard_to_the_sample_however_often_the_connection_breaks(seed: int) -> None:
+    rng = random.Random(seed)
+    made = call(plugin=FakePlugin(answers=False))
+    position = 0
+    for _ in range(30):
+        if rng.random() < 0.3:
+            # What was on its way is lost, in the middle of a sample too.
+            if rng.random() < 0.5:
+                made.send(AppendAudio(audio=counting(position, 1)[:1]))
+            made.lose()
+            made.clock.advance(rng.uniform(0, 10))
+            made.resume()
+            expected = made.client.last(SessionResumed).next_sample
+            assert expected == position
+            position = max(0, expected - rng.randint(0, 2000))
+        size = rng.randint(1, 4000)
+        made.send(AppendPlacedAudio(audio=counting(position, size), start_sample=position))
+        made.clock.advance(size / 24000)
+        position += size
+        reached = made.machine.side.next_sample()
+        assert position <= reached
+        position = reached
+    audio = made.machine.listening.audio
+    whole = audio.read(0).pcm
+    assert made.client.of(ErrorEvent) == []
+    assert audio.wire_samples == position
+    assert made.engine.of("vad") or whole
+
+
+def test_the_model_hears_each_sample_once() -> None:
+    plugin = FakePlugin(Capabilities(hears_audio=True, input_rate_hz=16000), answers=False)
+    made = call(plugin=plugin)
+    made.send(AppendPlacedAudio(audio=counting(0, 2400), start_sample=0))
+    made.client.broken = True
+    made.lose()
+    made.clock.advance(3)
+    made.resume()
+    assert made.client.last(SessionResumed).next_sample == 2400
+    made.send(AppendPlacedAudio(audio=counting(1200, 2400), start_sample=1200))
+    pcm = b"".join(item.frame.pcm for item in plugin.of(Audio))
+    assert pcm == counting(0, 3600)
+
+
+@pytest.mark.parametrize("attached", [False, True])
+def test_an_interruption_takes_back_what_got_lost(attached: bool) -> None:
+    made = call()
+    answer(made, whole=True)
+    made.clock.advance(0.5)
+    before = len(heard(made))
+    made.client.broken = True
+    made.clock.advance(2)
+    if not attached:
+        made.lose()
+        # The connection is gone, and the audio before it has told that the person speaks.
+        made.session.offer(BargeIn())
+        made.resume()
+    else:
+        # The new connection reads nothing yet, and says first of all that the person speaks.
+        made.client.broken = False
+        ticket = made.manager.claim(
+            made.session.id, made.client.token, made.session.owner, made.client.received
+        )
+        earlier = made.client
+        connection = type(earlier)(made.session, earlier)
+        connection.wire.resumed(earlier.written)
+        connection.reading = False
+        made.client = connection
+        ticket.use(connection)
+        made.send(BargeIn())
+        connection.reading = True
+        connection.read()
+    made.clock.advance(10)
+    assert len(heard(made)) == before
+    assert made.client.last(ResponseDone).response.status in ("cancelled", "completed")
+    assert made.client.of(ResyncRequired) == []
+
+
+def test_nothing_is_asked_of_a_stage_while_nobody_listens() -> None:
+    made = call(plugin=FakePlugin(credit=1000))
+    made.send(CreateResponse())
+    stage = made.engine.of(STAGE)[0]
+    made.engine.output(stage.request.id, AudioChunk(counting(0, 4800), 24000))
+    made.clock.advance(1)
+    granted = stage.credit
+    made.lose()
+    made.engine.output(stage.request.id, AudioChunk(counting(4800, 24000), 24000))
+    made.clock.advance(25)
+    assert stage.credit == granted
+    assert made.client.ended is None
+    made.resume()
+    made.clock.advance(3)
+    assert stage.credit is not None
+    assert granted is not None
+    assert stage.credit > granted
+    assert heard(made) == counting(0, 28800)
+
+
+def test_no_turn_ends_while_nobody_can_speak() -> None:
+    made = call()
+    made.say(20)
+    made.lose()
+    made.clock.advance(25)
+    assert made.machine.listening.turn is not None
+    made.resume()
+    made.clock.advance(4)
+    assert made.machine.listening.turn is not None
+    made.clock.advance(2)
+    assert made.machine.listening.turn is None
+
+
+def test_a_client_that_takes_nothing_is_let_go_and_may_come_back() -> None:
+    made = call()
+    made.client.reading = False
+    answer(made)
+    made.clock.advance(16)
+    assert made.client.ended == "client_too_slow"
+    assert len(made.manager) == 1
+    made.resume()
+    made.clock.advance(10)
+    assert heard(made) == counting(0, 5 * 24000)
+
+
+def test_time_that_the_client_did_not_hear_in_is_not_counted_as_heard() -> None:
+    made = call()
+    made.client.broken = True
+    answer(made, seconds=2.0, whole=True)
+    made.lose()
+    made.clock.advance(10)
+    made.resume()
+    assert made.machine.speaking.playback.lead_s(made.clock.now()) == pytest.approx(2.0, abs=0.05)
+
+
+# What is missing
+
+
+def small(held_bytes: int = 40_000) -> SessionSettings:
+    return SessionSettings(output_buffer_bytes=held_bytes, send_lead_ms=0, output_events=64)
+
+
+def test_sound_that_did_not_fit_is_missing_and_that_is_said() -> None:
+    made = call(small(80_000))
+    answer(made, seconds=0.3, whole=True)
+    made.client.broken = True
+    for _ in range(8):
+        made.clock.advance(1)
+        answer(made, seconds=0.3, whole=True)
+    made.lose()
+    made.resume()
+    (resync,) = made.client.of(ResyncRequired)
+    assert resync.reason == "sound_gap"
+    # Everything else follows.
+    assert len(made.client.of(ResponseDone)) == 9
+    assert len(made.client.of(AudioTranscriptDelta)) == 9
+    assert len(heard(made)) < 9 * 14_400
+    positions = {position.item_id: position for position in resync.snapshot.playback}
+    assert all(position.sent_ms == 300 for position in positions.values())
+
+
+def test_what_is_lost_for_good_is_told_as_the_state_of_things_and_the_call_goes_on() -> None:
+    made = call(small())
+    made.client.broken = True
+    for _ in range(200):
+        made.send(ClearAudio())
+    answer(made, seconds=0.1, whole=True)
+    made.lose()
+    made.resume()
+    (resync,) = made.client.of(ResyncRequired)
+    assert resync.reason == "journal_gap"
+    assert resync.snapshot.server_event_seq == made.client.written
+    assert [item.id for item in resync.snapshot.items] == [
+        item.id for item in made.machine.history.items()
+    ]
+    assert resync.snapshot.active_response_id is None
+    assert made.client.of(AudioCleared) == []
+    made.send(ClearAudio())
+    assert made.client.last(AudioCleared)
+    assert made.client.ended is None
+
+
+def test_what_goes_while_a_slow_reader_catches_up_is_told_too() -> None:
+    made = call(small(80_000))
+    made.client.broken = True
+    for _ in range(3):
+        answer(made, seconds=0.3, whole=True)
+        made.clock.advance(1)
+    made.lose()
+    connection = FakeConnection(made.session)
+    token, owner = made.client.token, made.session.owner
+    ticket = made.manager.claim(made.session.id, token, owner, made.client.received)
+    connection.reading = False
+    ticket.use(connection)
+    told = [delivery.event for delivery in made.session.pull(1).deliveries]
+    made.client = connection
+    assert isinstance(told[0], SessionResumed)
+    assert not any(isinstance(event, ResyncRequired) for event in told)
+    answer(made, seconds=0.5)
+    buffer, journal = made.machine.speaking.buffer, made.session.journal
+    assert journal is not None
+    assert journal.held_bytes + buffer.held_bytes <= 80_000
+    following = [delivery.event for delivery in made.session.pull(1 << 20).deliveries]
+    assert isinstance(following[0], ResyncRequired)
+
+
+def test_what_is_held_is_bounded_for_a_client_that_acknowledges_nothing() -> None:
+    made = call(SessionSettings(output_buffer_bytes=400_000, output_buffer_ms=4000))
+    journal, buffer = made.session.journal, made.machine.speaking.buffer
+    assert journal is not None
+    for _ in range(20):
+        answer(made, seconds=3.0, whole=True)
+        for _ in range(12):
+            made.clock.advance(0.25)
+            assert journal.held_bytes + buffer.held_bytes <= 400_000
+    assert made.client.of(ErrorEvent) == []
+    assert [done.response.status for done in made.client.of(ResponseDone)] == ["completed"] * 20
+    # The newest are there, which is what a client asks for that has lost its connection.
+    made.client.broken = True
+    answer(made, seconds=1.0, whole=True)
+    made.clock.advance(2)
+    made.lose()
+    made.resume()
+    assert made.client.of(ResyncRequired) == []
+
+
+# Stock clients
+
+
+def test_a_stock_client_attaches_again_and_goes_on_with_what_comes() -> None:
+    made = FakeCall(
+        FakePlugin(),
+        FakeEngine(pipelines=(STAGE,)),
+        patch=SessionPatch(),
+        resumable=True,
+    )
+    answer(made, seconds=6.0)
+    made.lose()
+    made.clock.advance(5)
+    connection = type(made.client)(made.session)
+    ticket = made.manager.claim(made.session.id, made.client.token, made.session.owner)
+    connection.reading = False
+    ticket.use(connection)
+    batch = made.session.pull(1 << 20)
+    greeting = batch.deliveries[0]
+    assert isinstance(greeting.event, ResumableSessionCreated)
+    assert greeting.seq == made.client.received + 1
+    assert batch.more
+    following = made.session.pull(1 << 20).deliveries
+    assert following[0].seq == greeting.seq + 1
+    assert any(isinstance(delivery.event, AudioDelta) for delivery in following)
+
+
+# Small things
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "rate", "seconds"),
+    [
+        ("pcm16", 48_000, 24_000, 1.0),
+        ("pcm_f32le", 64_000, 16_000, 1.0),
+        ("g711_ulaw", 4_000, 8_000, 0.5),
+        ("opus", 0, 48_000, 0.0),
+    ],
+)
+def test_how_long_sound_lasts(name: str, size: int, rate: int, seconds: float) -> None:
+    sound = FormattedAudioDelta(
+        response_id="r",
+        item_id="i",
+        output_index=0,
+        content_index=0,
+        delta=bytes(size),
+        format=name,
+        sample_rate_hz=rate,
+    )
+    assert _seconds(sound) == seconds
