@@ -211,7 +211,7 @@ class StageWorker:
                     self._end(record, runner, Outcome.FAILED, exc)
                     return
                 except MemoryError:
-                    self._end(record, runner, Outcome.FAILED, _no_memory(1))
+                    self._end(record, runner, Outcome.FAILED, _no_memory("to open a job"))
                     return
                 record.opened = True
             case Finish():
@@ -244,8 +244,9 @@ class StageWorker:
         except EngineError as exc:
             steps = [Step(error=exc)] * len(batch)
         except MemoryError:
-            # What its jobs held is let go with them, so the next ones may find room.
-            steps = [Step(error=_no_memory(len(batch)))] * len(batch)
+            # A step that broke off half-way cannot be run again: outputs of some of its jobs may
+            # be lost. What they held is let go with them, so the next ones may find room.
+            steps = [Step(error=_no_memory(f"for a step of {len(batch)} jobs"))] * len(batch)
         duration_s = self._clock.now() - started
         for job, step in zip(batch, steps, strict=True):
             self._take_result(self._records[job.id], step, runner)
@@ -290,5 +291,5 @@ class StageWorker:
             self._outgoing = []
 
 
-def _no_memory(jobs: int) -> OutOfMemory:
-    return OutOfMemory(f"no memory was left for a step of {jobs} jobs")
+def _no_memory(what_for: str) -> OutOfMemory:
+    return OutOfMemory(f"no memory was left {what_for}")

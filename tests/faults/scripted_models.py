@@ -40,6 +40,7 @@ from duologue.engines.payloads import (
     ToolCallDelta,
     Transcript,
 )
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
 from duologue.engines.runners.scripted import ToneRunner, ToneSettings
@@ -162,7 +163,7 @@ class FaultyRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Do one thing of each job."""
-        return [self._step_one(job) for job in jobs]
+        return step_apart(self._step_one, jobs)
 
     def close(self, job: Job) -> None:
         """Forget it."""

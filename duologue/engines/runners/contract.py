@@ -85,6 +85,8 @@ class Runner(Protocol):
 
         Raises:
             EngineError: The whole batch failed. Any other exception kills the worker.
+            MemoryError: The whole batch failed, too: a step that broke off half-way cannot be run
+                again. Where jobs share no work, ``apart.step_apart`` fails one of them alone.
         """
         ...
 

@@ -17,6 +17,7 @@ from duologue.codecs.pictures import Pixels, encode, probe
 from duologue.core.errors import ClientError, EngineError, OutOfMemory
 from duologue.engines.media_payloads import DrawImage, ImageData, MakeVideo, StepsDone, VideoData
 from duologue.engines.payloads import Payload
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
 
@@ -68,7 +69,7 @@ class SketchRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Do one step of each."""
-        return [self._step(job) for job in jobs]
+        return step_apart(self._step, jobs)
 
     def close(self, job: Job) -> None:
         """Forget the request."""

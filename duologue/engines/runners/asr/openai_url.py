@@ -24,6 +24,7 @@ from duologue.engines.payloads import (
     ListenOptions,
     Transcript,
 )
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.asr.upload import (
     Form,
     RepliedWord,
@@ -120,7 +121,7 @@ class TranscribeUrlRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Take what is new; hand out what has come; ask what waits."""
-        return [self._step_one(job) for job in jobs]
+        return step_apart(self._step_one, jobs)
 
     def close(self, job: Job) -> None:
         """Hang up."""

@@ -27,6 +27,7 @@ from duologue.engines.payloads import (
     Transcript,
 )
 from duologue.engines.runners import mel
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.asr.repetition import first_turn
 from duologue.engines.runners.asr.utterance import Place, Utterance
 from duologue.engines.runners.asr.whisper_model import Floats, Hypothesis, Recognise, load_whisper
@@ -146,7 +147,7 @@ class WhisperRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Take in everything; decode for one job."""
-        steps = [self._take_in(job) for job in jobs]
+        steps = step_apart(self._take_in, jobs)
         waiting = [
             (self._urgency(cast(_Recognition, job.state)), index)
             for index, job in enumerate(jobs)
@@ -154,10 +155,7 @@ class WhisperRunner:
         ]
         if waiting:
             _, index = min(waiting)
-            try:
-                steps[index] = Step(self._decode(cast(_Recognition, jobs[index].state)))
-            except EngineError as exc:
-                steps[index] = Step(error=exc)
+            (steps[index],) = step_apart(self._decode, jobs[index : index + 1])
         return steps
 
     def close(self, job: Job) -> None:
@@ -166,22 +164,19 @@ class WhisperRunner:
 
     def _take_in(self, job: Job) -> Step:
         state = cast(_Recognition, job.state)
-        try:
-            # A segment that is too long is cut before more audio is taken: memory is bounded.
-            while job.inputs and not state.utterance.must_be_cut:
-                match job.inputs.popleft():
-                    case AudioChunk() as chunk:
-                        state.utterance.append(chunk)
-                    case DecodeSpeech() as request:
-                        state.request = request
-                        state.asked = next(self._order)
-                    case other:
-                        raise EngineError(f"a recogniser takes audio, not {type(other).__name__}")
-            if job.input_ended and not job.inputs and not state.finished:
-                state.utterance.finish()
-                state.finished = True
-        except EngineError as exc:
-            return Step(error=exc)
+        # A segment that is too long is cut before more audio is taken: memory is bounded.
+        while job.inputs and not state.utterance.must_be_cut:
+            match job.inputs.popleft():
+                case AudioChunk() as chunk:
+                    state.utterance.append(chunk)
+                case DecodeSpeech() as request:
+                    state.request = request
+                    state.asked = next(self._order)
+                case other:
+                    raise EngineError(f"a recogniser takes audio, not {type(other).__name__}")
+        if job.input_ended and not job.inputs and not state.finished:
+            state.utterance.finish()
+            state.finished = True
         return Step()
 
     @staticmethod
@@ -196,7 +191,10 @@ class WhisperRunner:
             return (0, state.asked)
         return (1 if state.utterance.must_be_cut else 2, state.asked)
 
-    def _decode(self, state: _Recognition) -> Sequence[Payload]:
+    def _decode(self, job: Job) -> Step:
+        return Step(self._answers(cast(_Recognition, job.state)))
+
+    def _answers(self, state: _Recognition) -> Sequence[Payload]:
         utterance = state.utterance
         request = state.request
         if request is None or not utterance.fits(end := utterance.place(request.end_sample)):

@@ -14,6 +14,7 @@ import msgspec
 from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import AudioChunk, EndOfTurn
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
 
@@ -50,7 +51,7 @@ class FixedEndOfTurnRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Take what is here; answer once nothing more will come."""
-        return [self._step_one(job) for job in jobs]
+        return step_apart(self._step_one, jobs)
 
     def close(self, job: Job) -> None:
         """Forget the job."""

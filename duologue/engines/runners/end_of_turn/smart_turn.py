@@ -20,6 +20,7 @@ from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import AudioChunk, EndOfTurn
 from duologue.engines.runners import mel
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.onnx_cpu import open_onnx
 from duologue.engines.runners.registry import RunnerType
@@ -81,7 +82,7 @@ class SmartTurnRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Take what is here; judge once nothing more will come."""
-        return [self._step_one(job) for job in jobs]
+        return step_apart(self._step_one, jobs)
 
     def close(self, job: Job) -> None:
         """Forget the turn."""
@@ -89,19 +90,16 @@ class SmartTurnRunner:
 
     def _step_one(self, job: Job) -> Step:
         turn = cast(_Turn, job.state)
-        try:
-            while job.inputs:
-                _append(turn, job.inputs.popleft())
-            if not job.input_ended:
-                return Step()
-            _keep(turn, turn.stream.finish())
-            if not turn.heard:
-                raise EngineError("there is no audio to judge the end of a turn by")
-            probability = self._infer(turn_features(bytes(turn.pcm)))
-            if not math.isfinite(probability):
-                raise EngineError(f"the model found no probability in {turn.heard} samples")
-        except EngineError as exc:
-            return Step(error=exc)
+        while job.inputs:
+            _append(turn, job.inputs.popleft())
+        if not job.input_ended:
+            return Step()
+        _keep(turn, turn.stream.finish())
+        if not turn.heard:
+            raise EngineError("there is no audio to judge the end of a turn by")
+        probability = self._infer(turn_features(bytes(turn.pcm)))
+        if not math.isfinite(probability):
+            raise EngineError(f"the model found no probability in {turn.heard} samples")
         end_sample = turn.stream.clock_sample(turn.heard)
         return Step((EndOfTurn(probability, end_sample),), done=True)
 

@@ -22,6 +22,7 @@ import msgspec
 
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.payloads import NO_TOOLS, ChatMessage, ChatRequest, TokenUsage
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.background import Feed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.llm.answer_reader import AnswerReader
@@ -107,7 +108,7 @@ class LlamaCppRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Begin what is new; hand out what has been written."""
-        return [self._step_one(job) for job in jobs]
+        return step_apart(self._step_one, jobs)
 
     def close(self, job: Job) -> None:
         """Stop writing. The slot is free at once: who comes next waits for the last token."""

@@ -14,6 +14,7 @@ import msgspec
 
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import ChatRequest, TokenUsage
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.background import Feed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.http_stream import HttpPost, Upstream, read_api_key
@@ -80,7 +81,7 @@ class ChatUrlRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Ask what is new; hand out what has come."""
-        return [self._step_one(job) for job in jobs]
+        return step_apart(self._step_one, jobs)
 
     def close(self, job: Job) -> None:
         """Hang up."""

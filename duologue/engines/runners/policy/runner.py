@@ -16,6 +16,7 @@ import numpy as np
 
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.policy_payloads import ActionChunk, DecideActions
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.policy.flow import (
     Floats,
@@ -77,7 +78,7 @@ class PolicyRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Take a step of each flow."""
-        return [self._step(job) for job in jobs]
+        return step_apart(self._step, jobs)
 
     def close(self, job: Job) -> None:
         """Forget the flow."""
@@ -86,10 +87,7 @@ class PolicyRunner:
     def _step(self, job: Job) -> Step:
         if job.cancelled:
             return Step(done=True)
-        try:
-            flow: _Flow = job.state or self._begun(job)
-        except EngineError as exc:
-            return Step(error=exc)
+        flow: _Flow = job.state or self._begun(job)
         job.state = flow
         time = 1 - flow.done / flow.steps
         velocity = self._policy.velocity(flow.read, flow.actions, time)

@@ -18,6 +18,7 @@ import numpy as np
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import AudioChunk, Payload, SpeakText, SpeechMark
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
 from duologue.engines.runners.tts.hibari_voice import RATE_HZ, HibariVoice, Utterance
@@ -99,7 +100,7 @@ class HibariRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Give the next piece of each job."""
-        return [self._step_one(job) for job in jobs]
+        return step_apart(self._step_one, jobs)
 
     def close(self, job: Job) -> None:
         """Forget what was not given."""

@@ -15,6 +15,7 @@ import msgspec
 from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark
+from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.background import Feed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.http_stream import HttpPost, Upstream, read_api_key
@@ -94,7 +95,7 @@ class SpeechUrlRunner:
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
         """Ask for what is new; hand out what has come."""
-        return [self._step_one(job) for job in jobs]
+        return step_apart(self._step_one, jobs)
 
     def close(self, job: Job) -> None:
         """Hang up."""
