@@ -233,11 +233,12 @@ class CallMachine:
         self.transcript.open(event.item_id, Side.ASSISTANT)
         try:
             pcm = response.decoder.decode(event.delta)
-            self.playback.put(event.item_id, event.content_index, pcm)
+            missing = self.playback.put(event.item_id, event.content_index, pcm)
         except (CodecError, LimitExceeded):
             # Nobody can listen to an answer with holes in it.
             response.silenced = True
             return (Send(CancelResponse(response_id=response.id)), SilenceSpeaker())
+        answer.alignment.add_audio(missing)
         answer.add_audio(pcm)
         return ()
 
@@ -384,14 +385,13 @@ class CallMachine:
 
     def _resync(self, event: ResyncRequired) -> None:
         """Take the conversation as it stands; of a gap in the sound alone, all else follows."""
-        snapshot = event.snapshot
+        snapshot, rate_hz = event.snapshot, self.playback.rate_hz
         self.session = snapshot.session
+        self.playback.resume_at(
+            {each.item_id: ms_to_samples(each.sent_ms, rate_hz) for each in snapshot.playback}
+        )
         if event.reason == "sound_gap":
             return
-        for position in snapshot.playback:
-            sent = ms_to_samples(position.sent_ms, self.playback.rate_hz)
-            missing = sent - self.playback.received_samples(position.item_id)
-            self.playback.skip(position.item_id, missing)
         for item_id in self._answers.end_others(snapshot.active_response_id):
             self._all_arrived(item_id)
             self._finish_if_heard(item_id)

@@ -8,6 +8,7 @@ This module must not know events, devices or clocks.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from duologue.core.audio import SAMPLE_BYTES, samples_to_ms, silence
@@ -58,6 +59,16 @@ class _Item:
     waiting: deque[bytes] = field(default_factory=deque)
     """Always whole samples."""
 
+    missing: int = 0
+    """Samples that got lost right before the next ones."""
+
+    holes: list[tuple[int, int]] = field(default_factory=list)
+    """Where samples are missing: behind how many that arrived, and how many."""
+
+    def position(self, arrived: int) -> int:
+        """Return where so many of the samples that arrived end, counted as the server does."""
+        return arrived + sum(lost for at, lost in self.holes if at < arrived)
+
 
 class Playback:
     """The speech of one call, in the order in which it is heard.
@@ -77,6 +88,8 @@ class Playback:
         self._capacity = int(capacity_s * rate_hz)
         self._waiting = 0
         self._items: OrderedDict[str, _Item] = OrderedDict()
+        self._ahead: dict[str, int] = {}
+        """Where the first sound of items begins that nothing has come of yet."""
         self._takes: deque[tuple[str | None, int]] = deque(maxlen=_REMEMBERED_TAKES)
 
     @property
@@ -92,8 +105,11 @@ class Playback:
                 return item_id
         return None
 
-    def put(self, item_id: str, content_index: int, pcm: bytes) -> None:
+    def put(self, item_id: str, content_index: int, pcm: bytes) -> int:
         """Add speech of an item; of one that was cut, nothing is kept.
+
+        Returns:
+            Samples that are missing right before it.
 
         Raises:
             LimitExceeded: More waits than there is room for; nothing was kept.
@@ -101,10 +117,11 @@ class Playback:
         item = self._items.get(item_id)
         if item is None:
             item = self._items[item_id] = _Item(content_index)
+            item.missing = self._ahead.pop(item_id, 0)
             self._forget_old()
         samples = len(pcm) // SAMPLE_BYTES
         if item.cut or not samples:
-            return
+            return 0
         if self._waiting + samples > self._capacity:
             raise LimitExceeded(
                 f"{samples_to_ms(self._waiting + samples, self.rate_hz)} ms of speech would wait, "
@@ -112,16 +129,27 @@ class Playback:
             )
         self.gap_samples += item.dry
         item.dry = 0
+        missing, item.missing = item.missing, 0
+        if missing:
+            item.holes.append((item.received, missing))
         item.received += samples
         item.waiting.append(pcm)
         self._waiting += samples
+        return missing
 
-    def skip(self, item_id: str, samples: int) -> None:
-        """Note speech of an item that will never arrive, after what has; positions count it."""
-        item = self._items.get(item_id)
-        if item is not None and samples > 0 and not item.waiting:
-            item.received += samples
-            item.taken += samples
+    def resume_at(self, positions: Mapping[str, int]) -> None:
+        """Note where the next sound of items begins: what is missing until there never arrives.
+
+        It counts as heard once the sound behind it is: so positions are those of the server, and
+        nothing is said to have been heard of an item that does not go on.
+        """
+        self._ahead = {}
+        for item_id, position in positions.items():
+            item = self._items.get(item_id)
+            if item is None:
+                self._ahead[item_id] = position
+            else:
+                item.missing = max(0, position - item.position(item.received))
 
     def finish(self, item_id: str) -> None:
         """Note that no more speech comes of an item."""
@@ -181,33 +209,35 @@ class Playback:
             item.cut = True
             item.waiting.clear()
             item.dry = 0
-            cuts.append(Cut(item_id, item.content_index, item.taken, item.received - item.taken))
+            heard = item.position(item.taken)
+            unheard = item.position(item.received) - heard
+            cuts.append(Cut(item_id, item.content_index, heard, unheard))
         self._waiting = 0
         self._takes.clear()
         return cuts
 
     def heard_samples(self, item_id: str) -> int:
-        """How much of an item the loudspeaker has taken."""
+        """How far the loudspeaker has taken an item."""
         item = self._items.get(item_id)
-        return 0 if item is None else item.taken
+        return 0 if item is None else item.position(item.taken)
 
     def sounded(self, unsounded_samples: int = 0) -> dict[str, int]:
-        """Return how many samples were heard of each item that was not cut off.
+        """Return how far each item was heard that was not cut off.
 
         Args:
             unsounded_samples: Of those taken last, what the loudspeaker has not played yet.
         """
         waiting = self._unplayed(unsounded_samples)
         return {
-            item_id: max(0, item.taken - waiting.get(item_id, 0))
+            item_id: item.position(max(0, item.taken - waiting.get(item_id, 0)))
             for item_id, item in self._items.items()
             if item.taken and not item.cut
         }
 
     def received_samples(self, item_id: str) -> int:
-        """How much of an item has arrived."""
+        """How far an item has arrived."""
         item = self._items.get(item_id)
-        return 0 if item is None else item.received
+        return 0 if item is None else item.position(item.received)
 
     def is_finished(self, item_id: str) -> bool:
         """Tell whether all of an item has arrived."""

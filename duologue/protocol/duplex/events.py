@@ -246,7 +246,7 @@ class PlaybackPosition(msgspec.Struct, frozen=True, kw_only=True):
 
     item_id: str
     sent_ms: int
-    """The next sound of it begins there."""
+    """The next sound of it begins there. What is missing until there never comes."""
 
     heard_ms: int
     """As well as is known."""

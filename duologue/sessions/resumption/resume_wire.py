@@ -5,6 +5,8 @@ This module must not know when that is, nor what is kept for it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from duologue.core.audio import samples_to_ms
 from duologue.core.errors import ProtocolError
 from duologue.protocol.duplex.events import (
@@ -68,15 +70,26 @@ def replaced(session_id: str, generation: int) -> SessionReplaced:
 
 
 def resync(
-    resource: AnySession, gap: Gap, history: History, speaking: Speaking, seq: int, now: float
+    resource: AnySession,
+    gap: Gap,
+    history: History,
+    speaking: Speaking,
+    seq: int,
+    now: float,
+    following_s: Mapping[str, float],
 ) -> ResyncRequired:
     """Return how a session stands, for a client that has missed too much.
 
     Args:
         seq: The number of the latest event.
+        following_s: Of what was sent already, the sound that is sent again after this, by item.
     """
     assert isinstance(resource, DuplexSessionResource)
     rate_hz = speaking.rate_hz
+
+    def again(item_id: str) -> int:
+        return round(following_s.get(item_id, 0.0) * rate_hz)
+
     active = speaking.active
     return ResyncRequired(
         session_id=resource.id,
@@ -87,7 +100,7 @@ def resync(
             playback=tuple(
                 PlaybackPosition(
                     item_id=item_id,
-                    sent_ms=samples_to_ms(sent, rate_hz),
+                    sent_ms=samples_to_ms(sent - again(item_id), rate_hz),
                     heard_ms=samples_to_ms(heard, rate_hz),
                 )
                 for item_id, sent, heard in speaking.playback.positions(now)

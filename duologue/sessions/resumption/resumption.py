@@ -6,7 +6,7 @@ on. This module must not know connections or the engine.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from duologue.codecs.opus_packets import CLOCK_HZ, duration_samples, split
@@ -225,22 +225,27 @@ class Resumption:
         received = max(received, journal.acknowledged)
         journal.acknowledge(received)
         self._resumed_at = received
+        journal.rewind(received)
         if journal.after(received) is not Gap.NONE:
             self._greeting.append(self._resync(journal, received, now))
-        journal.rewind(received)
-        return [
-            (event.item_id, _seconds(event))
-            for event in journal.still_to_replay()
-            if isinstance(event, FormattedAudioDelta)
-        ]
+        return _sound_of(journal)
 
     def _resync(self, journal: Journal, received: int, now: float) -> Event:
         machine = self._machine
         gap = journal.after(received)
         if gap is Gap.EVENTS:
             journal.clear()
+        following_s: defaultdict[str, float] = defaultdict(float)
+        for item_id, seconds in _sound_of(journal):
+            following_s[item_id] += seconds
         return resync(
-            machine.resource(), gap, machine.history, machine.speaking, self.delivered, now
+            machine.resource(),
+            gap,
+            machine.history,
+            machine.speaking,
+            self.delivered,
+            now,
+            following_s,
         )
 
     def _withdraw_all(self) -> None:
@@ -248,6 +253,15 @@ class Resumption:
         if self.journal is not None:
             beside = {r.id for r in self._machine.speaking.all() if r.out_of_band}
             self.journal.withdraw_all(beside)
+
+
+def _sound_of(journal: Journal) -> list[tuple[str, float]]:
+    """Return the sound that is still to be sent again: items and seconds, in order."""
+    return [
+        (event.item_id, _seconds(event))
+        for event in journal.still_to_replay()
+        if isinstance(event, FormattedAudioDelta)
+    ]
 
 
 def _seconds(sound: FormattedAudioDelta) -> float:

@@ -5,7 +5,7 @@ import { TrackSpeaker } from "../../../duologue/web_demo/sdk/call/track-speaker.
 import { callsUrl, realtimeUrl } from "../../../duologue/web_demo/sdk/wire/line.js";
 import { secretFor } from "../../../duologue/web_demo/key.js";
 
-const answer = (playedSamples, id = "item") => ({ id, contentIndex: 0, receivedSamples: 99, playedSamples });
+const answer = (heardSamples, id = "item") => ({ id, contentIndex: 0, receivedSamples: 99, heardSamples });
 
 test("each door of the server stands below its base", () => {
   const base = new URL("https://h/voice/v1");

@@ -232,3 +232,35 @@ def test_how_often_the_clock_is_looked_at_changes_nothing(steps: list[float]) ->
         speakers[0].let_pass(now)
     speakers[1].let_pass(now)
     assert abs(often.heard_samples("a") - once.heard_samples("a")) <= 1
+
+
+def test_what_is_missing_counts_as_heard_once_the_sound_behind_it_is() -> None:
+    playback = Playback(rate_hz=1000)
+    playback.put("a", 0, bytes(2 * 10))
+    playback.resume_at({"a": 25})
+    playback.take(10)
+    assert playback.heard_samples("a") == 10
+    assert playback.put("a", 0, bytes(2 * 10)) == 15
+    assert playback.received_samples("a") == 35
+    playback.take(4)
+    assert playback.heard_samples("a") == 29
+    # The loudspeaker threw away what it had taken of the sound behind the hole.
+    assert playback.sounded(3) == {"a": 26}
+    assert playback.sounded(4) == {"a": 10}
+    assert playback.silence(4) == [Cut("a", 0, 10, 25)]
+
+
+def test_of_what_was_cut_or_goes_on_without_a_hole_nothing_is_missing() -> None:
+    playback = Playback(rate_hz=1000)
+    playback.put("cut", 0, bytes(2 * 10))
+    playback.silence()
+    playback.put("whole", 0, bytes(2 * 10))
+    playback.resume_at({"cut": 90, "whole": 10, "new": 5})
+    assert playback.put("cut", 0, bytes(2 * 10)) == 0
+    assert playback.put("whole", 0, bytes(2 * 10)) == 0
+    assert playback.put("new", 0, bytes(2 * 10)) == 5
+    assert playback.received_samples("cut") == 10
+    # The next gap says it anew.
+    playback.resume_at({"other": 5})
+    playback.resume_at({})
+    assert playback.put("other", 0, bytes(2 * 10)) == 0

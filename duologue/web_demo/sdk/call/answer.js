@@ -22,6 +22,12 @@ export class Answer {
   /** @type {number | null} */
   #firstAudibleSample = null;
   #playedSamples = 0;
+  /** Of what arrived, without the holes. */
+  #arrivedSamples = 0;
+  /** Samples that got lost right before the next ones. */
+  #missingSamples = 0;
+  /** Where some are missing: behind how many that arrived. @type {{ at: number, samples: number }[]} */
+  #holes = [];
   #isOver = false;
 
   /**
@@ -44,8 +50,15 @@ export class Answer {
     return this.#isOver;
   }
 
+  /** Of what arrived. */
   get playedSamples() {
     return this.#playedSamples;
+  }
+
+  /** How far it was heard, counted as the server does: with what got lost in between. */
+  get heardSamples() {
+    const passed = this.#holes.filter(({ at }) => at < this.#playedSamples);
+    return passed.reduce((sum, { samples }) => sum + samples, this.#playedSamples);
   }
 
   get receivedSamples() {
@@ -53,7 +66,7 @@ export class Answer {
   }
 
   get heardCharacters() {
-    return this.#alignment.heardCharacters(this.#playedSamples);
+    return this.#alignment.heardCharacters(this.heardSamples);
   }
 
   /** Sample with which the answer becomes audible; null while all of it is silence. */
@@ -66,8 +79,23 @@ export class Answer {
     this.#alignment.addText(delta);
   }
 
+  /**
+   * Where its next audio begins; what is missing until there never comes. It counts as heard once
+   * the audio behind it is.
+   * @param {number} samples
+   */
+  resumeAt(samples) {
+    this.#missingSamples = Math.max(0, samples - this.receivedSamples);
+  }
+
   /** @param {Int16Array} pcm */
   addAudio(pcm) {
+    if (this.#missingSamples > 0) {
+      this.#holes.push({ at: this.#arrivedSamples, samples: this.#missingSamples });
+      this.#alignment.addAudio(this.#missingSamples);
+      this.#missingSamples = 0;
+    }
+    this.#arrivedSamples += pcm.length;
     this.#alignment.addAudio(pcm.length);
     const samples = new Int16Array(this.#partial.length + pcm.length);
     samples.set(this.#partial);

@@ -4,9 +4,8 @@
  */
 
 import { SAMPLE_RATE_HZ, fromBase64 } from "../audio/pcm16.js";
-import { AUDIBLE_RMS, LEVEL_MS } from "./answer.js";
+import { AnswerSound } from "./answer-sound.js";
 import { Answers } from "./answers.js";
-import { loudness, steps } from "./loudness.js";
 import { VoiceInput } from "./voice-input.js";
 
 /** @typedef {import("../wire/line.js").RealtimeEvent} RealtimeEvent */
@@ -47,6 +46,7 @@ const HARMLESS = new Set([
 export class Conversation {
   #parts;
   #voice;
+  #sound;
   #answers = new Answers();
   /** @type {string | null} */
   #activeResponse = null;
@@ -72,6 +72,8 @@ export class Conversation {
   constructor(parts) {
     this.#parts = parts;
     this.#voice = new VoiceInput(parts.send, parts.timeline, !parts.heard.isServerPlaying);
+    this.#sound = new AnswerSound(parts);
+    this.#sound.onAudible = () => this.#setFloor({ thinking: false });
   }
 
   /** @param {boolean} isManual the person presses a button to speak */
@@ -96,11 +98,7 @@ export class Conversation {
    * @param {number} at_ms local time of its first sample
    */
   hearAnswer(pcm, at_ms) {
-    for (const { value, step_ms } of steps(pcm, at_ms)) {
-      this.#parts.timeline.level("duologue", step_ms, loudness(value));
-      const answer = this.#answers.playing();
-      if (answer && value >= AUDIBLE_RMS) this.#audible(answer, step_ms);
-    }
+    this.#sound.hear(pcm, at_ms, this.#answers.playing());
   }
 
   /** The person wants quiet: the answer stops, and none follows. */
@@ -176,8 +174,8 @@ export class Conversation {
       timeline.startTurn("duologue", at_ms);
       this.#setFloor({ duologue: true });
     }
-    this.#drawPlayed(answer, playedSamples, at_ms);
-    this.#noteAudible(answer, at_ms);
+    this.#sound.drawPlayed(answer, playedSamples, at_ms);
+    this.#sound.noteAudible(answer, at_ms);
     heard.played(answer, type === "finished");
     if (type === "finished") {
       answer.end();
@@ -231,12 +229,15 @@ export class Conversation {
       if (this.#parts.heard.isServerPlaying && event.part.type === "audio") this.#answer(event);
     },
     "response.output_audio_transcript.delta": (event) => this.#answerText(event),
+    "response.output_audio_transcript.done": ({ item_id, transcript }) =>
+      this.#parts.transcript.answerWhole(item_id, transcript),
     "response.output_text.delta": ({ item_id, delta }) =>
       this.#parts.transcript.answerText(item_id, delta),
     "response.output_text.done": ({ item_id }) => this.#parts.transcript.answerFinished(item_id),
     "response.output_audio.delta": (event) => this.#answerAudio(event),
     "response.output_audio.done": ({ item_id }) => this.#complete(this.#answers.find(item_id)),
     "response.done": ({ response }) => this.#responseDone(response),
+    "session.resync_required": (event) => this.#resync(event),
     error: ({ error }) => this.#failed(error),
   };
 
@@ -315,6 +316,31 @@ export class Conversation {
     if (!isWaiting && !this.#activeResponse) this.#nothingComes();
   }
 
+  /**
+   * Something got lost for good. Where it was sound alone, everything else follows.
+   * @param {RealtimeEvent} event
+   */
+  #resync({ reason, snapshot }) {
+    const { playback, items, active_response_id } = snapshot;
+    const next = new Map();
+    for (const { item_id, sent_ms } of playback) next.set(item_id, sent_ms * SAMPLES_PER_MS);
+    this.#answers.resumeAt(next);
+    if (reason === "sound_gap") return;
+    const { transcript, timeline, now } = this.#parts;
+    this.#activeResponse = active_response_id;
+    for (const id of this.#silenced) if (id !== active_response_id) this.#silenced.delete(id);
+    for (const answer of this.#answers.open()) {
+      if (answer.responseId === active_response_id) continue;
+      if (answer.receivedSamples === 0) answer.end();
+      this.#complete(answer);
+    }
+    transcript.takeUp(items, new Set(this.#answers.open().map(({ id }) => id)));
+    timeline.endTurn("you", now());
+    this.#setFloor({ you: false });
+    const isWaiting = this.#answers.open().some(({ playedSamples }) => playedSamples === 0);
+    if (!isWaiting && !active_response_id) this.#nothingComes();
+  }
+
   /** @param {string} itemId */
   #truncated(itemId) {
     const answer = this.#answers.find(itemId);
@@ -374,47 +400,11 @@ export class Conversation {
     const played = await speaker.flush();
     for (const answer of open) {
       const playedSamples = played.find(({ id }) => id === answer.id)?.playedSamples ?? 0;
-      this.#drawPlayed(answer, playedSamples, now());
+      this.#sound.drawPlayed(answer, playedSamples, now());
       timeline.cut(now(), answer.upcoming());
       transcript.answerCut(answer.id, answer.heardCharacters);
       heard.cut(answer);
     }
-  }
-
-  /**
-   * @param {Answer} answer
-   * @param {number} playedSamples
-   * @param {number} at_ms
-   */
-  #drawPlayed(answer, playedSamples, at_ms) {
-    const levels = answer.played(playedSamples);
-    for (const [index, level] of levels.entries()) {
-      const level_ms = at_ms - LEVEL_MS * (levels.length - 1 - index);
-      this.#parts.timeline.level("duologue", level_ms, level);
-    }
-  }
-
-  /**
-   * @param {Answer} answer
-   * @param {number} at_ms when its last played sample is audible
-   */
-  #noteAudible(answer, at_ms) {
-    const first = answer.firstAudibleSample;
-    if (first === null || answer.playedSamples <= first) return;
-    this.#audible(answer, at_ms - (answer.playedSamples - first) / SAMPLES_PER_MS);
-  }
-
-  /**
-   * @param {Answer} answer
-   * @param {number} audible_ms
-   */
-  #audible(answer, audible_ms) {
-    const { timeline, transcript, latency } = this.#parts;
-    this.#setFloor({ thinking: false });
-    const reading = latency.answered(audible_ms);
-    if (!reading) return;
-    timeline.answer(audible_ms);
-    transcript.answerLatency(answer.id, reading.seconds);
   }
 
   /** @param {Answer | undefined} answer */

@@ -20,7 +20,7 @@ const SAMPLES_PER_MS = SAMPLE_RATE_HZ / 1000;
 const ACK_EVERY_MS = 200;
 
 /** @param {Answer} answer */
-const playedMs = (answer) => Math.floor(answer.playedSamples / SAMPLES_PER_MS);
+const playedMs = (answer) => Math.floor(answer.heardSamples / SAMPLES_PER_MS);
 
 /**
  * The Realtime API over WebSocket: what was heard is said where it is cut.

@@ -155,6 +155,41 @@ export class Transcript {
     this.onChange(entry);
   }
 
+  /**
+   * What was said while nobody listened: the conversation as the server has it.
+   * @param {import("../wire/line.js").RealtimeEvent["item"][]} items in order
+   * @param {Set<string>} playing those that are yet to be heard to their end
+   */
+  takeUp(items, playing) {
+    /** @type {string | null} */
+    let previousId = null;
+    for (const item of items) {
+      const text = wordsOf(item);
+      if (text === "" || item.role === "system") continue;
+      if (item.role === "user") {
+        this.userCommitted(item.id, previousId);
+        this.userFinal(item.id, text);
+      } else {
+        this.#place({ id: item.id, speaker: "duologue", state: "speaking" }, previousId);
+        this.answerWhole(item.id, text);
+        if (!playing.has(item.id)) this.answerFinished(item.id);
+      }
+      previousId = item.id;
+    }
+  }
+
+  /**
+   * @param {string} id of an answer
+   * @param {string} text all of it, or the beginning; some of its pieces may have been missed
+   */
+  answerWhole(id, text) {
+    const entry = this.find(id);
+    if (!entry || entry.text.startsWith(text)) return;
+    entry.text = text;
+    if (entry.state === "heard") entry.heardCharacters = text.length;
+    this.onChange(entry);
+  }
+
   /** @param {string} text a remark of the page itself, between the turns */
   note(text) {
     this.#notes += 1;
@@ -210,4 +245,13 @@ export class Transcript {
     this.entries.splice(this.entries.indexOf(entry), 1);
     this.onRemove(entry.id);
   }
+}
+
+/**
+ * @param {import("../wire/line.js").RealtimeEvent["item"]} item
+ * @returns {string} what was said or written in it
+ */
+function wordsOf({ content }) {
+  const parts = /** @type {{ text?: string, transcript?: string }[]} */ (content ?? []);
+  return parts.map(({ text, transcript }) => text ?? transcript ?? "").join("").trim();
 }

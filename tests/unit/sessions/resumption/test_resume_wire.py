@@ -29,12 +29,12 @@ def test_what_a_connection_is_told_that_goes_on() -> None:
 def test_how_a_session_stands_that_has_said_nothing() -> None:
     call = FakeCall(FakePlugin(), patch=DuplexPatch())
     machine = call.machine
-    state = resync(machine.resource(), Gap.EVENTS, machine.history, machine.speaking, 7, 100.0)
+    state = resync(machine.resource(), Gap.EVENTS, machine.history, machine.speaking, 7, 100.0, {})
     assert state.reason == "journal_gap"
     assert state.snapshot.server_event_seq == 7
     assert state.snapshot.items == state.snapshot.playback == ()
     assert state.snapshot.active_response_id is None
-    sound = resync(machine.resource(), Gap.SOUND, machine.history, machine.speaking, 7, 100.0)
+    sound = resync(machine.resource(), Gap.SOUND, machine.history, machine.speaking, 7, 100.0, {})
     assert sound.reason == "sound_gap"
 
 
