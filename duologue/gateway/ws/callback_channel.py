@@ -20,7 +20,9 @@ from aiohttp.web_protocol import RequestHandler
 
 from duologue.gateway.ws.channel import Channel, Timing
 from duologue.gateway.ws.handshake import answer
+from duologue.gateway.ws.heartbeat import Beat
 from duologue.gateway.ws.read_turns import PacedParser, ReadTurns
+from duologue.gateway.ws.reading_gate import ReadingGate
 
 
 class Upgraded(web.StreamResponse):
@@ -49,7 +51,7 @@ async def accept(
 class CallbackChannel(Channel):
     """Reads by callback."""
 
-    __slots__ = ("_max_message_bytes", "_protocol", "_turns")
+    __slots__ = ("_gate", "_max_message_bytes", "_protocol", "_turns")
 
     def __init__(
         self,
@@ -61,7 +63,16 @@ class CallbackChannel(Channel):
         super().__init__(transport, request.writer, timing)
         self._protocol: RequestHandler | None = request.protocol
         self._turns: ReadTurns = timing.turns
+        self._gate = ReadingGate(transport)
         self._max_message_bytes = max_message_bytes
+
+    def hold(self, on: bool) -> None:
+        """Read no further for now, so that the peer waits; or read on."""
+        if on:
+            self._gate.hold("pressure")
+        else:
+            self._heard()  # who was not read was not silent
+            self._gate.release("pressure")
 
     async def _read(self) -> None:
         protocol, self._protocol = self._protocol, None
@@ -70,7 +81,7 @@ class CallbackChannel(Channel):
         parser = UpgradedProtocol(
             protocol,
             make_parser(queue, self._max_message_bytes),
-            self._transport,
+            self._gate,
             self._turns,
             self._heard,
         )
@@ -78,6 +89,11 @@ class CallbackChannel(Channel):
         self._transport.set_protocol(parser)
         del protocol, queue, parser  # the connection holds them, as long as there is one
         await self._read_out
+
+    def _beat(self, now: float) -> Beat:
+        if self._gate.is_shut:
+            self._heard()  # an answer would lie unread
+        return super()._beat(now)
 
 
 class UpgradedProtocol(PacedParser, asyncio.Protocol):
@@ -89,11 +105,11 @@ class UpgradedProtocol(PacedParser, asyncio.Protocol):
         self,
         protocol: RequestHandler,
         parser: WebSocketReader,
-        transport: asyncio.Transport,
+        gate: ReadingGate,
         turns: ReadTurns,
         heard: Callable[[], None],
     ) -> None:
-        super().__init__(parser, transport, turns, heard, protocol.close)
+        super().__init__(parser, gate, turns, heard, protocol.close)
         self._protocol = protocol
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:

@@ -1,7 +1,8 @@
 """The channel: one open WebSocket, as whole messages in and out.
 
 Everything except reading is here: frames out, a bound on what lies in the transport, signs of
-life, and the ways in which a WebSocket ends. A subclass reads, in ``_read``. This module must not
+life, and the ways in which a WebSocket ends. A subclass reads, in ``_read``, and may be told to
+wait with it, by ``hold``. This module must not
 know what is in a message.
 """
 
@@ -161,21 +162,16 @@ class Channel(ABC):
                 return False
         return True
 
+    @abstractmethod
     def hold(self, on: bool) -> None:
         """Read no further for now, so that the peer waits; or read on."""
-        if self._transport.is_closing():
-            return
-        self._heard()  # who is not read is not silent
-        if on:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
 
     def close(self, code: int, reason: str) -> None:
         """Say goodbye, once: write the close frame. The peer's answer, or time, ends ``run``."""
         if self._open:
             self._open = False
             self._write(close_frame(code, reason))
+            self.hold(False)  # its answer is to be read
             self.expire()
 
     def expire(self) -> None:

@@ -63,9 +63,12 @@ def _essential(request: web.Request, protocol: str | None) -> dict[str, str]:
 
 
 class LoopChannel(Channel):
-    """Reads in a loop. The heartbeat is aiohttp's, which alone sees parts of messages."""
+    """Reads in a loop. The heartbeat is aiohttp's, which alone sees parts of messages.
 
-    __slots__ = ("_response",)
+    So is the pausing of the transport: while nobody receives, aiohttp reads what it has room for.
+    """
+
+    __slots__ = ("_may_read", "_response")
 
     def __init__(
         self,
@@ -76,6 +79,15 @@ class LoopChannel(Channel):
     ) -> None:
         super().__init__(transport, request.writer, timing)
         self._response = response
+        self._may_read = asyncio.Event()
+        self._may_read.set()
+
+    def hold(self, on: bool) -> None:
+        """Read no further for now, so that the peer waits; or read on."""
+        if on:
+            self._may_read.clear()
+        else:
+            self._may_read.set()
 
     def release(self) -> None:
         """Drop the connection, and let aiohttp drop its part."""
@@ -85,6 +97,7 @@ class LoopChannel(Channel):
     async def _read(self) -> None:
         with CrashBarrier(self._failed):
             while not self._read_out.done():
+                await self._may_read.wait()
                 message = await self._response.receive()
                 if message.type in (WSMsgType.CLOSED, WSMsgType.CLOSING):
                     self._ended()
@@ -94,6 +107,10 @@ class LoopChannel(Channel):
                     self._cut()
                 else:
                     self._failed(message.data)
+
+    def _ended(self) -> None:
+        super()._ended()
+        self._may_read.set()
 
     async def _until_gone(self) -> None:
         # aiohttp does not tell of the end of a connection whose messages it has ceased to read.

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from duologue.gateway.ws.reading_gate import ReadingGate
+
 SLICE_BYTES = 16 * 1024
 """Some three hundred of the smallest messages there are, which take about 3 ms; more than most
 calls send in a quarter of a second."""
@@ -65,23 +67,24 @@ class PacedParser:
     """Stands before a connection's parser.
 
     Args:
+        gate: Shut while some of what was read is yet to be parsed.
         heard: Told of what comes, and of each slice: a connection whose turn is yet to come is not
             a silent one.
         failed: Told that no more can be read.
     """
 
-    __slots__ = ("_failed", "_heard", "_offset", "_parser", "_rest", "_transport", "_turns")
+    __slots__ = ("_failed", "_gate", "_heard", "_offset", "_parser", "_rest", "_turns")
 
     def __init__(
         self,
         parser: Parser,
-        transport: asyncio.Transport,
+        gate: ReadingGate,
         turns: ReadTurns,
         heard: Callable[[], None],
         failed: Callable[[], None],
     ) -> None:
         self._parser = parser
-        self._transport = transport
+        self._gate = gate
         self._turns = turns
         self._heard = heard
         self._failed = failed
@@ -98,7 +101,7 @@ class PacedParser:
                 self._failed()
         else:
             self._rest = data
-            self._transport.pause_reading()
+            self._gate.hold("turn")
             self._turns.add(self)
 
     def feed_eof(self) -> None:
@@ -121,6 +124,5 @@ class PacedParser:
         if ended:
             self._failed()
         # A peer that cannot be understood is read too, until it lets go.
-        if not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._gate.release("turn")
         return False

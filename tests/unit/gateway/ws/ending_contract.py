@@ -108,6 +108,31 @@ class EndingContract:
             assert await asyncio.wait_for(waiting, 5) is False
             await line.over()
 
+    async def test_a_peer_that_is_not_read_is_cut_off_all_the_same(self) -> None:
+        clock = FakeClock()
+        async with serving(self.accept, clock=clock) as server, connected(server.port) as peer:
+            await peer.upgrade()
+            line = await server.line()
+            line.on_message = lambda _message: line.channel.hold(True)
+            peer.send(TEXT, b"the last that is read")
+            await line.received(1)
+            line.channel.expire()
+            clock.advance(5.1)
+            await line.over()
+
+    async def test_a_peer_that_was_to_wait_may_answer_our_goodbye(
+        self, server: ChannelServer
+    ) -> None:
+        async with connected(server.port) as peer:
+            await peer.upgrade()
+            line = await server.line()
+            line.channel.hold(True)
+            line.channel.close(1000, "")
+            assert (await peer.goodbye()).code == 1000
+            peer.close(1000)
+            assert await peer.end() == b""
+            await line.over()
+
     async def test_a_peer_that_says_goodbye_and_does_not_read_is_cut_off(self) -> None:
         clock = FakeClock()
         async with (

@@ -147,6 +147,28 @@ class MessageContract:
             line = await server.line()
             assert await line.received(1) == [b"on"]
 
+    async def test_a_peer_that_is_told_to_wait_is_read_again_when_it_may_go_on(
+        self, server: ChannelServer
+    ) -> None:
+        count, size = 2000, 4000
+
+        def hold_at_the_tenth(message: bytes) -> None:
+            if len(line.messages) == 10:
+                line.channel.hold(True)
+
+        async with connected(server.port) as peer:
+            await peer.upgrade()
+            line = await server.line()
+            line.on_message = hold_at_the_tenth
+            for _ in range(count):
+                peer.send(BINARY, b"m" * size)
+            everything = asyncio.create_task(line.received(count))
+            await asyncio.wait((everything,), timeout=0.2)
+            # Not more than a piece or two that had been read from the kernel already.
+            assert len(line.messages) * size < 1024 * 1024
+            line.channel.hold(False)
+            assert len(await everything) == count
+
     async def test_a_reader_that_raises_ends_the_connection_and_leaves_a_line_in_the_log(
         self, server: ChannelServer
     ) -> None:

@@ -49,6 +49,11 @@ class FakeTransport:
 class IdleChannel(Channel):
     """Reads nothing by itself."""
 
+    held: tuple[bool, ...] = ()
+
+    def hold(self, on: bool) -> None:
+        self.held += (on,)
+
     async def _read(self) -> None:
         await self._read_out
 
@@ -91,6 +96,16 @@ async def test_a_silent_peer_is_asked_and_given_up_by_the_clock_of_the_server() 
     assert scene.transport.calls == ["abort"]
     await task
     assert len(scene.wheel) == 0
+
+
+async def test_a_peer_that_was_to_wait_is_read_after_our_goodbye() -> None:
+    scene = Scene()
+    task = await running(scene)
+    scene.channel.hold(True)
+    scene.channel.close(1000, "")
+    assert scene.channel.held == (True, False)
+    scene.channel._take(WSMsgType.CLOSE, 1000)
+    await task
 
 
 async def test_the_heartbeat_says_nothing_after_our_goodbye() -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 from duologue.gateway.ws.read_turns import SLICE_BYTES, PacedParser, ReadTurns
+from duologue.gateway.ws.reading_gate import ReadingGate
 
 
 class FakeTransport:
@@ -33,12 +35,14 @@ class Client:
         self.chokes_at = b"never"
         self._seen = seen
         self._name = name
-        transport = cast(asyncio.Transport, self.transport)
-        self.paced = PacedParser(self, transport, turns, self._hear, self._fail)
+        self.on_slice: Callable[[], None] = lambda: None
+        self.gate = ReadingGate(cast(asyncio.Transport, self.transport))
+        self.paced = PacedParser(self, self.gate, turns, self._hear, self._fail)
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         self.fed += data
         self._seen.append((self._name, len(data)))
+        self.on_slice()
         return self.chokes_at in data, b""
 
     def feed_eof(self) -> None:
@@ -85,6 +89,33 @@ async def test_what_follows_a_flood_waits_behind_it() -> None:
     client.paced.data_received(b"b")
     await emptied(turns)
     assert client.fed == b"a" * (SLICE_BYTES + 1) + b"b"
+
+
+async def test_the_last_slice_does_not_undo_pressure_that_came_on_during_another() -> None:
+    turns = ReadTurns()
+    client = Client(turns, seen := [])
+
+    def press() -> None:
+        if len(seen) == 2:
+            client.gate.hold("pressure")
+
+    client.on_slice = press
+    client.paced.data_received(b"x" * (3 * SLICE_BYTES))
+    await emptied(turns)
+    assert (len(seen), client.transport.reading) == (3, False)
+    client.gate.release("pressure")
+    assert client.transport.reading
+
+
+async def test_pressure_that_ends_between_slices_lets_nothing_in_before_the_last() -> None:
+    turns = ReadTurns()
+    client = Client(turns, seen := [])
+    client.paced.data_received(b"x" * (2 * SLICE_BYTES))
+    client.gate.hold("pressure")
+    client.gate.release("pressure")
+    assert not client.transport.reading
+    await emptied(turns)
+    assert (len(seen), client.transport.reading) == (2, True)
 
 
 async def test_connections_take_turns() -> None:
