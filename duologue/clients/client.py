@@ -41,7 +41,7 @@ from duologue.protocol.commands import (
     RetrieveItem,
     UpdateSession,
 )
-from duologue.protocol.dialects import Encoding
+from duologue.protocol.dialect import Encoding
 from duologue.protocol.duplex.session_resource import DuplexCapabilities, DuplexSessionResource
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import AudioCommitted, ItemRetrieved, SessionUpdated

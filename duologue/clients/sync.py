@@ -28,7 +28,7 @@ from duologue.clients.transports.opening import TransportName
 from duologue.core.tasks import CrashBarrier
 from duologue.protocol.client_dialects import ClientFamily
 from duologue.protocol.commands import Command
-from duologue.protocol.dialects import Encoding
+from duologue.protocol.dialect import Encoding
 from duologue.protocol.session_config import AnySession
 
 T = TypeVar("T")

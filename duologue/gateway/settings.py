@@ -13,7 +13,7 @@ from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.robot.settings import RobotSettings
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.gateway.webrtc.settings import WebRtcSettings
-from duologue.protocol.dialects import OnRequest
+from duologue.protocol.dialect import OnRequest
 from duologue.protocol.limits import MAX_MESSAGE_BYTES
 
 NOT_KEYS = ("anybody", "telephony")

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET
 
 from duologue.protocol.commands import Command, UpdateSession
-from duologue.protocol.dialects import Encoding
+from duologue.protocol.dialect import Encoding
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.errors import ErrorCode, refused

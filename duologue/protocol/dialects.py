@@ -7,22 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, TypeAlias
 
 from duologue.protocol.beta_codec import BETA_JSON
-from duologue.protocol.dialect import Dialect
+from duologue.protocol.dialect import Dialect, Encoding, Family
 from duologue.protocol.duplex.json_codec import DUPLEX_JSON
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.msgpack_codec import DUPLEX_MSGPACK, REALTIME_MSGPACK
-
-OnRequest: TypeAlias = Literal["beta", "duplex"]
-"""Which messages there are, besides those of the Realtime API as it is now."""
-
-Family: TypeAlias = Literal["realtime", OnRequest]
-"""Which messages there are."""
-
-Encoding: TypeAlias = Literal["json", "msgpack"]
-"""How they are written."""
 
 DIALECTS: Mapping[tuple[Family, Encoding], Dialect] = MappingProxyType(
     {

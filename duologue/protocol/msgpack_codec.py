@@ -121,7 +121,7 @@ def _numbered(body: bytes, pairs: bytes, count: int) -> bytes:
 
 
 REALTIME_MSGPACK = Dialect(
-    "realtime.msgpack",
+    "realtime",
     _Reader(msgspec.msgpack.Decoder(AppendAudio), REALTIME_JSON.decode_command),
     encode_realtime,
     binary=True,
@@ -129,7 +129,7 @@ REALTIME_MSGPACK = Dialect(
 """The Realtime dialect in MessagePack; asked for by the subprotocol ``realtime.msgpack``."""
 
 DUPLEX_MSGPACK = Dialect(
-    "duplex.msgpack",
+    "duplex",
     _Reader(msgspec.msgpack.Decoder(_PlacedAppend | AcknowledgeEvents), DUPLEX_JSON.decode_command),
     encode_duplex,
     binary=True,

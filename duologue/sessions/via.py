@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from duologue.protocol.dialects import Family
+from duologue.protocol.dialect import Family
 
 TRANSPORTS = ("websocket", "webrtc", "telephony")
 DIALECTS = (*get_args(Family), "carrier")

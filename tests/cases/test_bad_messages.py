@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from duologue.gateway.settings import GatewaySettings
-from duologue.protocol.dialects import DIALECTS, Family
+from duologue.protocol.dialect import Family
+from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
 from tests.faults.fuzz import DialectKey, Victim, victim
 from tests.unit.gateway.raw_websocket import BINARY, TEXT, connected

@@ -13,7 +13,7 @@ from duologue.app import App, running_app
 from duologue.clients import ClipDevice, CommandRefused, DuplexClient, LineState
 from duologue.clients.session_patches import session_patch
 from duologue.protocol.client_dialects import ClientFamily
-from duologue.protocol.dialects import Encoding
+from duologue.protocol.dialect import Encoding
 from duologue.protocol.duplex.events import (
     InputAccepted,
     OverlapDecided,

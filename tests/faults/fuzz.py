@@ -26,7 +26,8 @@ from structlog.testing import capture_logs
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.gateway.ws.channel import OnMessage
 from duologue.gateway.ws.connection import Connection
-from duologue.protocol.dialects import DIALECTS, Encoding, Family
+from duologue.protocol.dialect import Encoding, Family
+from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.errors import MAX_MESSAGE_CHARS, ErrorCode
 from duologue.protocol.events import Event

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from structlog.testing import capture_logs
 
-from duologue.protocol.dialects import Encoding, Family
+from duologue.protocol.dialect import Encoding, Family
 from duologue.protocol.errors import ErrorCode
 from tests.conformance.talking_gateway import (
     API_KEY,

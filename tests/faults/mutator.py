@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from duologue.protocol.dialects import Encoding
+from duologue.protocol.dialect import Encoding
 
 Path = list[tuple[Any, Any]]
 """From the outermost container down: each container, and the key or index in it."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from duologue.protocol.dialects import DIALECTS, Encoding
+from duologue.protocol.dialect import Encoding
+from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.errors import ErrorCode
 from tests.faults.fuzz import DialectKey, fuzz
 from tests.faults.fuzz_sockets import fuzz_first_messages, fuzz_sockets

@@ -21,7 +21,7 @@ from duologue.core.clock import Clock
 from duologue.core.errors import ConfigError
 from duologue.core.installation import install_command
 from duologue.protocol.client_dialects import ClientFamily
-from duologue.protocol.dialects import Encoding
+from duologue.protocol.dialect import Encoding
 
 TransportName: TypeAlias = Literal["websocket", "webrtc"]
 

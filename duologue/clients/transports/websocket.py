@@ -37,7 +37,7 @@ from duologue.clients.transports.base import Received
 from duologue.core.errors import AuthError, CapacityError, ConfigError, DuologueError
 from duologue.protocol.client_dialects import CLIENT_DIALECTS, ClientDialect, ClientFamily
 from duologue.protocol.commands import Command
-from duologue.protocol.dialects import Encoding
+from duologue.protocol.dialect import Encoding
 from duologue.protocol.errors import ErrorCode
 
 MAX_MESSAGE_BYTES = 16 << 20

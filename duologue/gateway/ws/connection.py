@@ -42,9 +42,9 @@ class Connection:
         "_close_reason",
         "_decode",
         "_encode",
-        "_left",
         "_port",
         "_send",
+        "_task_writes",
         "_writer_due",
     )
 
@@ -56,9 +56,11 @@ class Connection:
         self._decode = dialect.decode_command
         self._encode = dialect.encode_event
         self._send = channel.send_binary if dialect.binary else channel.send
+        self._task_writes = False
+        """The transport is full, or the end is near: the task does the writing, nobody else."""
+
         self._writer_due = asyncio.Event()
-        self._left = False
-        """The event is set: the task writes what there is."""
+        """Set together with it, to wake the task."""
 
         self._close_reason: str | None = None
         self._barrier = CrashBarrier(self._crashed)
@@ -83,14 +85,14 @@ class Connection:
 
     def on_output(self) -> None:
         """Write what the session has, as far as the transport takes it."""
-        if not self._left:
+        if not self._task_writes:
             self._barrier.run(self._write, self._port)
 
     def on_end(self, reason: str) -> None:
         """The session is over: write what is left, then close; the peer has a moment to let us."""
         self._close_reason = reason
         self._channel.expire()
-        self._leave()
+        self._hand_to_task()
 
     def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
         """Have nothing more to do with the session: write the last words, then close."""
@@ -121,10 +123,10 @@ class Connection:
                     self._send(message)
             if not batch.more:
                 return
-        self._leave()
+        self._hand_to_task()
 
-    def _leave(self) -> None:
-        self._left = True
+    def _hand_to_task(self) -> None:
+        self._task_writes = True
         self._writer_due.set()
 
     async def _write_the_rest(self) -> None:
@@ -133,9 +135,9 @@ class Connection:
             while await self._channel.writable():
                 await asyncio.sleep(0)  # the transport may take all at once: others have a turn
                 self._writer_due.clear()
-                self._left = False
+                self._task_writes = False
                 self._write(self._port)
-                if self._left:
+                if self._task_writes:
                     continue
                 if self._close_reason is not None:
                     self._channel.close(*close_of(self._close_reason))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from duologue.core.errors import ProtocolError
-from duologue.protocol.dialect import Dialect
-from duologue.protocol.dialects import DIALECTS, Encoding, Family, OnRequest
+from duologue.protocol.dialect import Dialect, Encoding, Family, OnRequest
+from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.session_config import SessionKind
 
@@ -27,6 +27,8 @@ _ENCODINGS: Mapping[str, Encoding] = {PLAIN_PROTOCOL: "json", MSGPACK_PROTOCOL: 
 
 _BETA_HEADER = "realtime=v1"
 _DUPLEX_PATH = "/v1/duplex"
+"""Without ``autostart=0`` the plain dialect is spoken here, too."""
+
 _BETA_PATH = "/openai/realtime"
 """Azure's address of the beta, with the model as ``deployment``; that of GA has a version in it."""
 
@@ -86,11 +88,15 @@ def connection_form(
     query = {name: values[0] for name, values in parsed.items()}
     protocol = next((name for name in offered if name in _ENCODINGS), None)
     encoding = _ENCODINGS[protocol or PLAIN_PROTOCOL]
-    # Clients that know nothing of the extensions use its address too, so the address is not enough.
-    is_duplex = path == _DUPLEX_PATH or _is_on(query, "duplex")
-    resumes = is_duplex and _is_on(query, "resume")
-    waits = resumes or (is_duplex and query.get("autostart") == "0")
-    family = _family(path == _BETA_PATH or _wants_beta(headers, offered), waits)
+    # Clients that know nothing of the extensions use their address too, so that is not enough. Who
+    # lets its first message describe the session knows them, and gets their dialect.
+    at_duplex = path == _DUPLEX_PATH or _is_on(query, "duplex")
+    resumes = at_duplex and _is_on(query, "resume")
+    described_first = resumes or (at_duplex and query.get("autostart") == "0")
+    family = _family(
+        wants_beta=path == _BETA_PATH or _wants_beta(headers, offered),
+        wants_duplex=described_first,
+    )
     dialect = DIALECTS.get((family, encoding))
     if dialect is None or (family != "realtime" and family not in allowed):
         raise _not_spoken(family, encoding)
@@ -99,7 +105,7 @@ def connection_form(
         protocol=protocol,
         model=query.get("model") or query.get("deployment"),
         kind="transcription" if query.get("intent") == "transcription" else "realtime",
-        autostart=not waits,
+        autostart=not described_first,
         call_id=query.get("call_id"),
         resumes=resumes,
         queues=_is_on(query, "queue"),
@@ -113,7 +119,7 @@ def _is_on(query: Mapping[str, str], name: str) -> bool:
     return query.get(name) in ("1", "true")
 
 
-def _family(wants_beta: bool, wants_duplex: bool) -> Family:
+def _family(*, wants_beta: bool, wants_duplex: bool) -> Family:
     if wants_beta and wants_duplex:
         raise refused(
             "the beta dialect has no duplex extensions: leave out the one or the other",

@@ -135,7 +135,7 @@ class RealtimeEndpoint:
             kind=form.kind if form.autostart else "realtime",
             patch=bound.patch,
             owner=caller.owner,
-            via=Via("websocket", form.dialect.name.partition(".")[0]),
+            via=Via("websocket", form.dialect.family),
             resumable=form.resumable or not form.autostart,
         )
         if form.autostart:

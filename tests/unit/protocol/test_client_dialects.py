@@ -11,7 +11,8 @@ from duologue.core.errors import ProtocolError
 from duologue.protocol.append_audio import AppendPlacedAudio
 from duologue.protocol.client_dialects import CLIENT_DIALECTS, ClientFamily
 from duologue.protocol.commands import AppendAudio, ClearAudio, Command, CreateItem, UpdateSession
-from duologue.protocol.dialects import DIALECTS, Encoding
+from duologue.protocol.dialect import Encoding
+from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.duplex.commands import AcknowledgeEvents, AcknowledgePlayback, Heartbeat
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.events import AudioCleared, Event, SessionUpdated

@@ -10,7 +10,7 @@ from tests.fakes.plugin import FakePlugin
 
 
 def test_every_dialect_that_is_spoken_has_its_name_in_the_figures() -> None:
-    assert {dialect.name.partition(".")[0] for dialect in SPOKEN.values()} <= set(DIALECTS)
+    assert {dialect.family for dialect in SPOKEN.values()} <= set(DIALECTS)
     assert SOCKET.transport in TRANSPORTS
     assert SOCKET.dialect in DIALECTS
 

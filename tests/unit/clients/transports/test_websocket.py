@@ -27,7 +27,7 @@ from duologue.clients.transports.websocket import (
 from duologue.core.errors import AuthError, CapacityError, ConfigError, ProtocolError
 from duologue.protocol.client_dialects import CLIENT_DIALECTS, ClientFamily
 from duologue.protocol.commands import AppendAudio, ClearAudio, UpdateSession
-from duologue.protocol.dialects import Encoding
+from duologue.protocol.dialect import Encoding
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.events import AudioCleared, ResumableSessionCreated, SessionCreated

@@ -181,14 +181,14 @@ async def test_a_session_that_takes_no_more_has_the_client_told_so() -> None:
 
 
 async def test_an_event_that_the_dialect_has_not_is_left_out() -> None:
-    odd = Dialect("odd", decode_command, lambda e, n: encode_event(e, n) if n % 2 else None)
+    odd = Dialect("realtime", decode_command, lambda e, n: encode_event(e, n) if n % 2 else None)
     async with Scene(dialect=odd) as scene:
         scene.port.say(*[AudioCleared()] * 5)
         assert scene.numbers == ["event_1", "event_3", "event_5"]
 
 
 async def test_a_dialect_may_be_binary() -> None:
-    raw = Dialect("raw", decode_command, lambda _event, seq: b"%d" % seq, binary=True)
+    raw = Dialect("realtime", decode_command, lambda _event, seq: b"%d" % seq, binary=True)
     async with Scene(dialect=raw) as scene:
         scene.port.say(AudioCleared())
         assert scene.channel.sent == [b"binary: 1"]
