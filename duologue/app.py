@@ -15,6 +15,7 @@ from functools import partial
 from duologue.composition.engine_side import configured_pipelines as configured_pipelines
 from duologue.composition.engine_side import make_engine_side
 from duologue.composition.gateway_side import Ground, drained, make_gateway_side
+from duologue.composition.kept import make_answers
 from duologue.composition.listening import Tls as Tls
 from duologue.composition.listening import why_not_listening as why_not_listening
 from duologue.core.clock import Clock, SystemClock
@@ -82,6 +83,8 @@ async def running_app(
             clock=clock,
             wheel=side.wheel,
             workers=side.workers,
+            answers=make_answers(settings.gateway.http, clock),
+            jobs=side.jobs,
             looks=side.looks,
         ),
     )
@@ -92,7 +95,7 @@ async def running_app(
         gateway.undone_by(undo, partial(sessions.close_all, ErrorCode.SHUTTING_DOWN))
         await gateway.start()
         await side.engine.start(progress)
-        await undo.enter_async_context(gateway.media.running())
+        await side.keep_jobs(undo)
         gateway.admission.open()
         yield App(
             gateway.url,

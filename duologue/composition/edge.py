@@ -17,6 +17,7 @@ from duologue import __version__
 from duologue.composition.directories import configured_directory, gateway_context, link_secret
 from duologue.composition.engine_side import labels, make_plugins, named_pipelines
 from duologue.composition.gateway_side import GatewaySide, Ground, make_gateway_side
+from duologue.composition.kept import makes_videos
 from duologue.composition.orders import EdgeOrder
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError
@@ -116,6 +117,8 @@ async def running_edge(
             clock=clock,
             wheel=wheel,
             workers=lambda: _workers(fleet),
+            answers=fleet.answers,
+            jobs=fleet.jobs if makes_videos(pipelines.values()) else None,
             shared=fleet,
             page=lambda accept: _page(fleet, accept),
             is_first=order.index == 0,
@@ -134,8 +137,6 @@ async def running_edge(
             await _look_out(directory, fleet, host if order.socket else None, links, undo)
         gateway.undone_by(undo, lambda: fleet.leave(ErrorCode.SHUTTING_DOWN))
         await gateway.start(shared_port=True)
-        if order.index == 0:  # a folder of jobs has one owner
-            await undo.enter_async_context(gateway.media.running())
         gateway.admission.open()
         yield EdgeApp(gateway.url, host, fleet, gateway)
         await gateway.stop_listening()

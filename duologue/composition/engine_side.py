@@ -16,6 +16,7 @@ import msgspec
 
 from duologue.artifacts.references import references_in, resolve_references
 from duologue.artifacts.store import Store
+from duologue.composition.kept import make_job_desk
 from duologue.core.clock import Clock
 from duologue.core.errors import ConfigError
 from duologue.core.ids import IdMaker, id_maker
@@ -41,6 +42,7 @@ from duologue.telemetry.settings import TelemetrySettings
 from duologue.telemetry.tape import MAX_WAITING_BYTES, Recordings
 
 if TYPE_CHECKING:
+    from duologue.jobs.desk import JobDesk
     from duologue.telemetry.tracing import Traces
 
 
@@ -52,6 +54,7 @@ class EngineSide:
     plugins: Mapping[str, DuplexPlugin]
     sessions: SessionManager
     host: LocalHost
+    jobs: JobDesk | None
     metrics: Metrics
     wheel: TimerWheel
     recordings: Recordings | None
@@ -93,6 +96,15 @@ class EngineSide:
             self.sessions.past.keep(kept, now)
         keeper.start()
         undo.push_async_callback(keeper.stop)
+
+    async def keep_jobs(self, undo: AsyncExitStack) -> None:
+        """Take jobs, and go on with those that an earlier process has left.
+
+        Raises:
+            ConfigError: Their folder cannot be used.
+        """
+        if self.jobs is not None:
+            await undo.enter_async_context(self.jobs.open())
 
     def workers(self) -> Workers:
         """Take a look at the engine."""
@@ -138,7 +150,8 @@ def make_engine_side(
         ),
     )
     host = LocalHost(sessions, clock, wheel)
-    return EngineSide(engine, plugins, sessions, host, metrics, wheel, recordings, traces)
+    jobs = make_job_desk(settings, pipelines.values(), engine, clock, new_id or id_maker())
+    return EngineSide(engine, plugins, sessions, host, jobs, metrics, wheel, recordings, traces)
 
 
 def make_plugins(settings: Settings) -> Mapping[str, DuplexPlugin]:

@@ -57,7 +57,9 @@ from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.gateway.ws.robot_stream import RobotStreamEndpoint
 from duologue.gateway.ws.speech_stream import SpeechStreamEndpoint
 from duologue.gateway.wyoming.server import WyomingServer
+from duologue.hosts.answers import AnswersPort
 from duologue.hosts.port import HostPort
+from duologue.jobs.port import JobPort
 from duologue.settings import Settings
 from duologue.telemetry import LoopLagProbe, Metrics
 
@@ -71,6 +73,8 @@ class Ground:
 
     Args:
         workers: Takes a look at the engine.
+        answers: That later requests refer to.
+        jobs: Takes work that is fetched later; ``None``: no model does any.
         looks: Publish what nobody writes between scrapes.
         shared: Counts requests for several gateways; ``None``: this is the only one.
         page: Writes the figures of all processes; ``None``: there is one.
@@ -84,6 +88,8 @@ class Ground:
     clock: Clock
     wheel: TimerWheel
     workers: Callable[[], Workers]
+    answers: AnswersPort
+    jobs: JobPort | None = None
     looks: Sequence[Callable[[], None]] = ()
     shared: SharedCount | None = None
     page: FiguresPage | None = None
@@ -208,8 +214,8 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
             for name, pipeline in pipelines.items()
             if pipeline.offer is not None
         },
-        settings.jobs,
-        settings.artifacts.cache_dir / "jobs",
+        ground.jobs,
+        ground.answers,
     )
     files = AudioFileDecoder(
         ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
@@ -238,7 +244,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         *BetaSecretRoutes(host, access, gateway.http).routes(),
         *TwilioVoiceRoutes(access, signed, gateway.http).routes(),
         *SpeechRoutes(services).routes(),
-        *ChatRoutes(services, files).routes(),
+        *ChatRoutes(services, files, ground.answers).routes(),
         *TranscriptionRoutes(services, files).routes(),
         *media.routes(),
         *speech_streams.routes(),

@@ -16,6 +16,7 @@ from duologue import __version__
 from duologue.composition.directories import configured_directory, host_context, link_secret
 from duologue.composition.engine_side import EngineSide, make_engine_side
 from duologue.composition.gateway_side import drained
+from duologue.composition.kept import make_answers
 from duologue.composition.orders import HostOrder
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.ids import id_maker
@@ -89,6 +90,7 @@ async def running_host(
             )
         lag.start()
         await side.engine.start(progress)
+        await side.keep_jobs(undo)
         loaded.set()
         server.on_timer()
         if directory is not None and link_port is not None:
@@ -118,6 +120,8 @@ def _server(
             engine=side.engine,
             look=partial(_look, side, settings, order, loaded),
             figures=taker.take,
+            answers=make_answers(settings.gateway.http, clock),
+            jobs=side.jobs,
             rates={
                 key.owner.name: RateLimit(key.requests_per_minute, now)
                 for key in Keyring(settings.gateway)

@@ -12,7 +12,9 @@ from functools import partial
 from duologue.core.errors import AuthError, CapacityError, UnknownSession
 from duologue.engines.ports import EnginePort
 from duologue.hosts.faults import host_lost
+from duologue.hosts.fleet_answers import FleetAnswers
 from duologue.hosts.fleet_engine import FleetEngine
+from duologue.hosts.fleet_jobs import FleetJobs, Keeper
 from duologue.hosts.local import unknown_call
 from duologue.hosts.messages import Status
 from duologue.hosts.port import Arrival, Joined, LateOpening, LookingOn, Opening, Return
@@ -38,6 +40,10 @@ class HostFleet:
     def __init__(self, local: RemoteHost | None, pipelines: Iterable[str]) -> None:
         self.members: list[RemoteHost] = [] if local is None else [local]
         self.engine: EnginePort = FleetEngine(self._engines, pipelines)
+        self.jobs = FleetJobs(self._keepers, self._is_whole)
+        self.answers = FleetAnswers(
+            lambda: [(host.status.tag, host.answers) for host in self._linked()]
+        )
         self._local = local
         self._held: dict[str, Owner] = {}
         self._calls: CallHolder | None = None
@@ -210,6 +216,15 @@ class HostFleet:
     def _engines(self) -> list[EnginePort]:
         able = [host for host in self._linked() if host.status.loaded and host.status.accepting]
         return [host.engine for host in sorted(able, key=lambda host: len(host.engine))]
+
+    def _keepers(self) -> list[Keeper]:
+        return [
+            Keeper(host.status.tag, host.jobs, host.status.loaded and host.status.accepting)
+            for host in self._linked()
+        ]
+
+    def _is_whole(self) -> bool:
+        return all(host.is_linked for host in self.members)
 
     def _first_that(self, check: Callable[[RemoteHost], None]) -> None:
         refusal: CapacityError = host_lost()

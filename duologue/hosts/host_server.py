@@ -20,12 +20,15 @@ from duologue.core.clock import Clock
 from duologue.core.errors import ConfigError, DuologueError
 from duologue.core.wheel import TimerWheel
 from duologue.engines.ports import EnginePort
+from duologue.hosts.answer_questions import AnswerQuestion
+from duologue.hosts.answers import AnswersPort
 from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.handshake import HostHandshake
+from duologue.hosts.job_questions import JobQuestion
 from duologue.hosts.link import Link
 from duologue.hosts.link_end import LinkEnd
 from duologue.hosts.local import LocalHost, unknown_call
-from duologue.hosts.messages import CallBegan, CallEnded, OfLink, Status
+from duologue.hosts.messages import AnswerFailed, CallBegan, CallEnded, OfLink, Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_event
 from duologue.hosts.port import Arrival, Joined, LookingOn
@@ -44,8 +47,11 @@ from duologue.hosts.questions import (
     Waits,
 )
 from duologue.hosts.rate_limit import RateLimit
+from duologue.hosts.served_answers import ServedAnswers
 from duologue.hosts.served_engine import ServedEngine
+from duologue.hosts.served_jobs import answer_about_jobs
 from duologue.hosts.settings import LinkSettings
+from duologue.jobs.port import JobPort
 from duologue.protocol.events import SessionUpdated
 from duologue.sessions.owners import Owner
 from duologue.telemetry import get_logger
@@ -68,8 +74,10 @@ class HostParts:
         sessions: Where sessions are opened.
         engine: For plain requests.
         look: Returns how the host is; the gateways' number is filled in here.
-        rates: Requests per minute that each key with a limit has.
         figures: Takes the figures of this process.
+        answers: That later requests refer to.
+        jobs: ``None``: no model here does any.
+        rates: Requests per minute that each key with a limit has.
     """
 
     name: str
@@ -78,6 +86,8 @@ class HostParts:
     engine: EnginePort
     look: Callable[[], Status]
     figures: Callable[[str], Awaitable[ProcessFigures]]
+    answers: AnswersPort
+    jobs: JobPort | None = None
     rates: Mapping[str, RateLimit] = field(default_factory=dict)
 
 
@@ -298,12 +308,14 @@ class EdgeOfHost:
         self.name = name
         self.end = LinkEnd(self, outbox, limits, group)
         self.engine = ServedEngine(host.parts.engine, name, outbox.put, clock)
+        self.answers = ServedAnswers(host.parts.answers)
         self.receive = host.receive
         self._host = host
 
     def lost(self) -> None:
         """It is gone."""
         self.engine.lost()
+        self.answers.lost()
 
     async def figures(self) -> ProcessFigures:
         """Ask for its figures; none where it does not answer."""
@@ -331,6 +343,10 @@ class EdgeOfHost:
                 return Figures([await host.parts.figures(host.parts.name)])
             case AskAllFigures():
                 return Figures(await host.figures())
+            case _ if isinstance(question, JobQuestion):
+                return await answer_about_jobs(host.parts.jobs, question)
+            case _ if isinstance(question, AnswerQuestion):
+                return await self.answers.answer(question)
 
     def hear(self, message: OfLink | ToEngine | FromEngine) -> None:
         """Take what concerns no channel."""
@@ -339,6 +355,8 @@ class EdgeOfHost:
                 self._host.calls[call_id] = self, owner
             case CallEnded(call_id=call_id):
                 self._host.calls.pop(call_id, None)
+            case AnswerFailed(key=key):
+                self.answers.failed(key)
             case _ if isinstance(message, ToEngine):
                 self.engine.receive(message)
             case _:

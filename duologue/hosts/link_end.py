@@ -7,7 +7,7 @@ clocks, nor what channels and questions are about.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from duologue.core.errors import DuologueError
@@ -91,6 +91,7 @@ class LinkEnd:
         self._served: dict[int, ServedChannel] = {}
         self._answering: set[int] = set()
         self._asked: dict[int, asyncio.Future[Reply]] = {}
+        self._unwanted: dict[int, Callable[[Reply], None]] = {}
         self._numbers = 0
         self._lost = False
 
@@ -122,8 +123,13 @@ class LinkEnd:
             raise refusal
         return session
 
-    async def ask(self, question: Question) -> Reply:
+    async def ask(
+        self, question: Question, unwanted: Callable[[Reply], None] | None = None
+    ) -> Reply:
         """Ask the other end.
+
+        Args:
+            unwanted: Is given the answer where whoever asked was cancelled before it came.
 
         Raises:
             DuologueError: There is no answer, or the link was lost.
@@ -135,6 +141,10 @@ class LinkEnd:
         self.outbox.put(Ask(number, question))
         try:
             return await self._asked[number]
+        except asyncio.CancelledError:
+            if unwanted is not None and not self._lost:
+                self._unwanted[number] = unwanted
+            raise
         finally:
             del self._asked[number]
 
@@ -181,7 +191,10 @@ class LinkEnd:
                 case Answer(number=number, reply=reply):
                     if (asked := self._asked.get(number)) is not None and not asked.done():
                         asked.set_result(reply)
+                    elif (unwanted := self._unwanted.pop(number, None)) is not None:
+                        unwanted(reply)
                 case Failed(number=number, fault=fault):
+                    self._unwanted.pop(number, None)
                     if (asked := self._asked.get(number)) is not None and not asked.done():
                         asked.set_exception(exception_of(fault))
                 case _:

@@ -240,6 +240,12 @@ class CallEnded(LinkStruct, frozen=True):
     call_id: str
 
 
+class AnswerFailed(LinkStruct, frozen=True):
+    """A request with an idempotency key was not answered: it may be sent again."""
+
+    key: str
+
+
 class Beat(LinkStruct, frozen=True):
     """A sign of life."""
 
@@ -251,7 +257,16 @@ ToOpener: TypeAlias = Opened | Refused | Output | Silenced | Applied | Ended | L
 """To the end that opened a channel."""
 
 OfLink: TypeAlias = (
-    Hello | Challenge | Proof | Welcome | Goodbye | Status | CallBegan | CallEnded | Beat
+    Hello
+    | Challenge
+    | Proof
+    | Welcome
+    | Goodbye
+    | Status
+    | CallBegan
+    | CallEnded
+    | AnswerFailed
+    | Beat
 )
 
 LinkMessage: TypeAlias = (

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from duologue.hosts.answer_questions import AnswerQuestion, AnswerReply
+from duologue.hosts.job_questions import JobQuestion, JobReply
 from duologue.hosts.link_struct import LinkStruct, Packed
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import Owner
@@ -46,7 +48,16 @@ class AskAllFigures(LinkStruct, frozen=True):
     """What are the figures of the host and all its gateways? Answered by ``Figures``."""
 
 
-Question: TypeAlias = AskPreview | AskLook | AskRequest | AskHangUp | AskFigures | AskAllFigures
+Question: TypeAlias = (
+    AskPreview
+    | AskLook
+    | AskRequest
+    | AskHangUp
+    | AskFigures
+    | AskAllFigures
+    | JobQuestion
+    | AnswerQuestion
+)
 
 
 class Previewed(LinkStruct, frozen=True):
@@ -77,4 +88,4 @@ class Figures(LinkStruct, frozen=True):
     processes: list[ProcessFigures]
 
 
-Reply: TypeAlias = Previewed | Looked | Waits | Done | Figures
+Reply: TypeAlias = Previewed | Looked | Waits | Done | Figures | JobReply | AnswerReply

@@ -15,7 +15,7 @@ from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.faults import host_lost
 from duologue.hosts.link_end import LinkEnd
 from duologue.hosts.local import unknown_call
-from duologue.hosts.messages import CallBegan, CallEnded, OfLink, Status
+from duologue.hosts.messages import AnswerFailed, CallBegan, CallEnded, OfLink, Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import unpack_event
 from duologue.hosts.port import Arrival, Joined, LookingOn, Opening
@@ -34,7 +34,9 @@ from duologue.hosts.questions import (
     Reply,
     Waits,
 )
+from duologue.hosts.remote_answers import RemoteAnswers
 from duologue.hosts.remote_engine import RemoteEngine
+from duologue.hosts.remote_jobs import RemoteJobs
 from duologue.hosts.settings import LinkSettings
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import SessionUpdated
@@ -76,6 +78,8 @@ class RemoteHost:
     ) -> None:
         self.status = Status()
         self.engine = RemoteEngine(self._say, pipelines, clock)
+        self.jobs = RemoteJobs(self._ask)
+        self.answers = RemoteAnswers(self._ask, self._tell_failed)
         self.calls: CallHolder | None = None
         self.name = ""
         self._limits = limits
@@ -235,6 +239,15 @@ class RemoteHost:
         if self._end is None:
             raise host_lost()
         return self._end
+
+    async def _ask(
+        self, question: Question, unwanted: Callable[[Reply], None] | None = None
+    ) -> Reply:
+        return await self._linked().ask(question, unwanted)
+
+    def _tell_failed(self, message: AnswerFailed) -> None:
+        if self._end is not None:
+            self._end.outbox.put(message)
 
     def _say(self) -> Callable[[ToEngine], None] | None:
         return None if self._end is None else self._end.outbox.put

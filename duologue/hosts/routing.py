@@ -45,9 +45,14 @@ def by_room(statuses: Sequence[Status | None]) -> list[int]:
 
 
 def owner_of(name: str, tags: Sequence[str]) -> int:
-    """Return which host counts the requests of a key: the same for every gateway.
+    """Return which host counts or keeps something by its name: the same for every gateway."""
+    return ranked_owners(name, tags)[0]
 
-    Rendezvous hashing: a host that comes or goes moves the keys that are its own, and no others.
+
+def ranked_owners(name: str, tags: Sequence[str]) -> list[int]:
+    """Return the places of all hosts, the owner first, then who would be in its stead.
+
+    Rendezvous hashing: a host that comes or goes moves the names that are its own, and no others.
     """
-    weights = [zlib.crc32(f"{tag}/{name}".encode()) for tag in tags]
-    return max(range(len(tags)), key=lambda place: (weights[place], tags[place]))
+    weights = [(zlib.crc32(f"{tag}/{name}".encode()), tag) for tag in tags]
+    return sorted(range(len(tags)), key=weights.__getitem__, reverse=True)

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import IO, Protocol
 
 import msgspec
@@ -21,6 +20,7 @@ from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, DuologueError, ProtocolError
 from duologue.core.tasks import guard
 from duologue.jobs.files import JobFiles
+from duologue.jobs.port import Position
 from duologue.jobs.records import JobRecord, JobStatus, after_restart
 from duologue.jobs.settings import JobSettings
 from duologue.jobs.store import JobStore
@@ -31,7 +31,8 @@ log = structlog.get_logger(__name__)
 SWEEP_S = 60.0
 """How often is looked for what has been kept long enough."""
 
-_RETRY_S = 10.0
+_FULL_RETRY_S = 10.0
+_CLOSED_RETRY_S = 2.0
 
 
 class Work(Protocol):
@@ -43,7 +44,7 @@ class Work(Protocol):
         """Yield the result piece by piece, each with its media type.
 
         Args:
-            request: As of the record.
+            request: All that is asked.
             tell: Takes the progress, 0 to 100.
 
         Raises:
@@ -59,8 +60,24 @@ class _Running:
     deleted: bool = False
 
 
+class OpenResult:
+    """The file of a result; a ``JobResult``."""
+
+    def __init__(self, file: IO[bytes], size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self._file = file
+
+    async def read(self, most: int) -> bytes:
+        """Return the next bytes."""
+        return await asyncio.to_thread(self._file.read, most)
+
+    async def close(self) -> None:
+        """Close the file."""
+        await asyncio.to_thread(self._file.close)
+
+
 class JobDesk:
-    """All jobs of a server.
+    """All jobs of a server; a ``JobPort`` that refuses all while it is not open.
 
     Args:
         works: Who does each kind.
@@ -85,6 +102,7 @@ class JobDesk:
         self._news = asyncio.Event()
         self._running: dict[str, _Running] = {}
         self._queued = 0
+        self._is_open = False
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -100,44 +118,52 @@ class JobDesk:
             # Not a group around the body, which would wrap whatever is raised there.
             loop = asyncio.get_running_loop()
             keeper = loop.create_task(self._run(), name="jobs")
+            self._is_open = True
             try:
                 yield
             finally:
+                self._is_open = False
                 keeper.cancel()
                 await asyncio.wait((keeper,))
         finally:
             await self._store.close()
             self._files.close()
 
-    async def submit(self, record: JobRecord) -> JobRecord:
+    async def submit(self, record: JobRecord, request: bytes) -> JobRecord:
         """Take a job; one with a known idempotency key is the job that there is.
 
+        Args:
+            request: All that is asked, for whoever does it.
+
         Raises:
-            CapacityError: Too many wait.
+            CapacityError: Too many wait, or the server is starting or going down.
             ProtocolError: The idempotency key belongs to another request.
         """
-        key = record.idempotency_key
-        if key is not None and (known := await self._store.with_key(record.caller, key)):
-            if known.fingerprint != record.fingerprint:
-                raise ProtocolError(
-                    "this Idempotency-Key was sent with another request; take a new one",
-                    code=ErrorCode.IDEMPOTENCY_KEY_REUSED,
-                    param="Idempotency-Key",
-                )
-            return self._live(known)
+        if (known := await self._known(record)) is not None:
+            return known
+        self._check_open()
         if self._queued >= self._settings.max_queued:
             raise CapacityError(
                 f"{self._queued} jobs wait, the limit is {self._settings.max_queued}",
-                retry_after_s=_RETRY_S,
+                retry_after_s=_FULL_RETRY_S,
             )
         self._queued += 1
+        is_new = False
         try:
-            await self._store.insert(record)
-        except BaseException:
-            self._queued -= 1
-            raise
+            is_new = await self._store.insert(record, request)
+        finally:
+            if not is_new:
+                self._queued -= 1
+        if not is_new and (known := await self._known(record)) is not None:
+            return known  # it was sent twice at once
         self._news.set()
         return record
+
+    async def with_key(self, caller: str, key: str) -> JobRecord | None:
+        """Return the job that was asked for with an idempotency key."""
+        self._check_open()
+        known = await self._store.with_key(caller, key)
+        return None if known is None else self._live(known)
 
     async def get(self, caller: str, job_id: str) -> JobRecord:
         """Return a job.
@@ -145,24 +171,24 @@ class JobDesk:
         Raises:
             ProtocolError: There is none, or it is somebody else's.
         """
+        self._check_open()
         record = await self._store.get(job_id)
         if record is None or record.caller != caller:
-            raise ProtocolError(
-                f"there is no job {job_id[:80]!r}", code=ErrorCode.JOB_NOT_FOUND, param="id"
-            )
+            raise no_such_job(job_id)
         return self._live(record)
 
     async def page(
-        self, caller: str, kind: str, *, after: str | None, limit: int, newest_first: bool
+        self, caller: str, kind: str, *, after: Position | None, limit: int, newest_first: bool
     ) -> list[JobRecord]:
         """Return a page of a caller's jobs."""
+        self._check_open()
         found = await self._store.page(
             caller, kind, after=after, limit=limit, newest_first=newest_first
         )
         return [self._live(each) for each in found]
 
-    async def result(self, caller: str, job_id: str) -> Path:
-        """Return the file of a job that is done.
+    async def result(self, caller: str, job_id: str, start: int = 0) -> OpenResult:
+        """Return the result of a job that is done, from a byte on.
 
         Raises:
             ProtocolError: There is no such job, it is not done yet, or it has failed.
@@ -177,7 +203,11 @@ class JobDesk:
                 f"the job is {record.status}, {record.progress} % done",
                 code=ErrorCode.JOB_NOT_READY,
             )
-        return self._files.path(job_id)
+        try:
+            file = await asyncio.to_thread(self._files.result, job_id, start)
+        except FileNotFoundError:
+            raise no_such_job(job_id) from None  # deleted meanwhile
+        return OpenResult(file, record.size_bytes)
 
     async def delete(self, caller: str, job_id: str) -> None:
         """Forget a job, and stop it if it is worked on.
@@ -194,6 +224,24 @@ class JobDesk:
         elif record.status is JobStatus.QUEUED:
             self._queued -= 1
         await self._forget(job_id)
+
+    async def _known(self, record: JobRecord) -> JobRecord | None:
+        """Return the job that was asked for with the same idempotency key."""
+        key = record.idempotency_key
+        known = None if key is None else await self.with_key(record.caller, key)
+        if known is not None and known.fingerprint != record.fingerprint:
+            raise ProtocolError(
+                "this Idempotency-Key was sent with another request; take a new one",
+                code=ErrorCode.IDEMPOTENCY_KEY_REUSED,
+                param="Idempotency-Key",
+            )
+        return known
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise CapacityError(
+                "the server is starting or going down", retry_after_s=_CLOSED_RETRY_S
+            )
 
     def _live(self, record: JobRecord) -> JobRecord:
         running = self._running.get(record.id)
@@ -284,10 +332,11 @@ class JobDesk:
     async def _written(self, record: JobRecord) -> tuple[str, int]:
         """Do the work; returns the media type and the size of the result."""
         media = ""
+        request = await self._store.request(record.id)
         file: IO[bytes] = await asyncio.to_thread(self._files.begin, record.id)
         try:
             tell = partial(self._tell, record.id)
-            async for kind, data in self._works[record.kind](record.request, tell):
+            async for kind, data in self._works[record.kind](request, tell):
                 media = kind
                 await asyncio.to_thread(file.write, data)
             return media, await asyncio.to_thread(self._files.finish, record.id, file)
@@ -336,3 +385,10 @@ class JobDesk:
     async def _forget(self, job_id: str) -> None:
         await self._store.delete(job_id)
         await asyncio.to_thread(self._files.remove, job_id)
+
+
+def no_such_job(job_id: str) -> ProtocolError:
+    """Return the refusal of a job that there is not, or not for this caller."""
+    return ProtocolError(
+        f"there is no job {job_id[:80]!r}", code=ErrorCode.JOB_NOT_FOUND, param="id"
+    )

@@ -69,9 +69,11 @@ class JobFiles:
         partial.rename(self.folder / f"{job_id}{_RESULT}")
         return size
 
-    def path(self, job_id: str) -> Path:
-        """Return where the result of a job is."""
-        return self.folder / f"{job_id}{_RESULT}"
+    def result(self, job_id: str, start: int = 0) -> IO[bytes]:
+        """Open the result of a job at a byte; what is open can be read though it is removed."""
+        file = (self.folder / f"{job_id}{_RESULT}").open("rb")
+        file.seek(start)
+        return file
 
     def remove(self, job_id: str) -> None:
         """Remove what there is of a job."""

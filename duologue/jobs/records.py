@@ -28,7 +28,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         kind: Who can do it.
         caller: Whose it is; nobody else sees it.
-        request: All that is asked, for whoever does it.
+        about: What shows of it where jobs are listed; small. All that is asked lies beside the
+            record, and is read by whoever does it.
         progress: 0 to 100.
         attempts: How often it was begun.
         media: Of the result, once there is one; ``size_bytes``: of its file.
@@ -41,7 +42,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     kind: str
     caller: str
-    request: bytes
+    about: bytes
     created_at: float
     status: JobStatus = JobStatus.QUEUED
     progress: int = 0

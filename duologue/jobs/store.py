@@ -13,6 +13,7 @@ import aiosqlite
 import msgspec
 
 from duologue.core.errors import ConfigError
+from duologue.jobs.port import Position
 from duologue.jobs.records import JobRecord, JobStatus
 
 _COLUMNS = tuple(field.name for field in msgspec.structs.fields(JobRecord))
@@ -22,6 +23,7 @@ create table if not exists jobs (
     id text not null unique,
     kind text not null,
     caller text not null,
+    about blob not null,
     request blob not null,
     created_at real not null,
     status text not null,
@@ -39,7 +41,14 @@ create table if not exists jobs (
 create unique index if not exists jobs_by_key on jobs (caller, idempotency_key)
     where idempotency_key is not null;
 create index if not exists jobs_by_status on jobs (status, number);
+create index if not exists jobs_by_time on jobs (caller, kind, created_at, id);
 """
+_HAS_ABOUT = "select count(*) from pragma_table_info('jobs') where name in ('id', 'about')"
+_ADD_ABOUT = """
+alter table jobs add column about blob not null default x'';
+update jobs set about = request;
+"""
+"""For a table of a release whose records had all that was asked in them."""
 
 
 class JobStore:
@@ -63,6 +72,8 @@ class JobStore:
             self._db = await aiosqlite.connect(self._path)
             await self._db.execute("pragma journal_mode = wal")
             await self._db.execute("pragma synchronous = full")
+            if await self._number(_HAS_ABOUT) == 1:
+                await self._db.executescript(_ADD_ABOUT)
             await self._db.executescript(_SCHEMA)
             await self._db.commit()
         except aiosqlite.Error as exc:
@@ -75,12 +86,22 @@ class JobStore:
             await self._db.close()
             self._db = None
 
-    async def insert(self, record: JobRecord) -> None:
-        """Add a job."""
-        marks = ", ".join("?" * len(_COLUMNS))
-        await self._change(
-            f"insert into jobs ({', '.join(_COLUMNS)}) values ({marks})", _values(record)
+    async def insert(self, record: JobRecord, request: bytes) -> bool:
+        """Add a job, and all that is asked; returns whether its idempotency key was free."""
+        columns = (*_COLUMNS, "request")
+        marks = ", ".join("?" * len(columns))
+        added = await self._change(
+            f"insert into jobs ({', '.join(columns)}) values ({marks}) "
+            "on conflict (caller, idempotency_key) where idempotency_key is not null do nothing",
+            [*_values(record), request],
         )
+        return added == 1
+
+    async def request(self, job_id: str) -> bytes:
+        """Return all that is asked; empty where there is no such job any more."""
+        cursor = await self._open.execute("select request from jobs where id = ?", [job_id])
+        row = await cursor.fetchone()
+        return b"" if row is None else bytes(row[0])
 
     async def update(self, record: JobRecord) -> None:
         """Replace what is known of a job."""
@@ -114,36 +135,39 @@ class JobStore:
 
     async def count(self, status: JobStatus) -> int:
         """Return how many jobs are there."""
-        cursor = await self._open.execute(
-            "select count(*) from jobs where status = ?", [str(status)]
-        )
-        row = await cursor.fetchone()
-        return 0 if row is None else int(row[0])
+        return await self._number("select count(*) from jobs where status = ?", str(status))
 
     async def page(
-        self, caller: str, kind: str, *, after: str | None, limit: int, newest_first: bool
+        self, caller: str, kind: str, *, after: Position | None, limit: int, newest_first: bool
     ) -> list[JobRecord]:
         """Return jobs of a caller, one page of them.
 
         Args:
-            after: The last job of the page before.
+            after: Where the page before ended.
         """
         order, sign = ("desc", "<") if newest_first else ("asc", ">")
         where = "where caller = ? and kind = ?"
         values: list[Any] = [caller, kind]
         if after is not None:
-            where += f" and number {sign} (select number from jobs where id = ?)"
-            values.append(after)
-        return await self._rows(f"{where} order by number {order} limit ?", [*values, limit])
+            where += f" and (created_at, id) {sign} (?, ?)"
+            values += after
+        where += f" order by created_at {order}, id {order} limit ?"
+        return await self._rows(where, [*values, limit])
 
     @property
     def _open(self) -> aiosqlite.Connection:
         assert self._db is not None, "the store is open"
         return self._db
 
-    async def _change(self, statement: str, values: Sequence[Any]) -> None:
-        await self._open.execute(statement, list(values))
+    async def _number(self, query: str, *values: Any) -> int:
+        cursor = await self._open.execute(query, values)
+        row = await cursor.fetchone()
+        return 0 if row is None else int(row[0])
+
+    async def _change(self, statement: str, values: Sequence[Any]) -> int:
+        cursor = await self._open.execute(statement, list(values))
         await self._open.commit()
+        return cursor.rowcount
 
     async def _rows(self, where: str, values: Sequence[Any]) -> list[JobRecord]:
         cursor = await self._open.execute(

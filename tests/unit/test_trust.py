@@ -39,7 +39,6 @@ OPENS_ITS_OWN = {
     "gateway/tls.py": "the certificate of the settings",
     "gateway/admin/routes.py": "the dashboard's files, by a table",
     "gateway/http/page.py": "the page's files, listed at start",
-    "gateway/http/videos.py": "the result of a job whose id stands in the table of jobs",
     "sessions/resumption/checkpoints.py": "files whose names are hashes of our own ids",
     "protocol/document.py": "its own notes, when documents are made",
     "codecs/containers/decode_child.py": "the null device, in a child process",

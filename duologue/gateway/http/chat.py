@@ -19,7 +19,6 @@ from duologue.gateway.catalogue import ServedModel
 from duologue.gateway.chat.checks import Wanted, check
 from duologue.gateway.chat.hearing import Hearing
 from duologue.gateway.chat.prompt import chat_prompt, recordings, spoken_references
-from duologue.gateway.chat.spoken_answers import KEPT_S, SpokenAnswers
 from duologue.gateway.chat.turn import Sink, Turn
 from duologue.gateway.chat.writing import ChunkedAnswer, Label, WholeAnswer
 from duologue.gateway.http.body import read_json
@@ -27,6 +26,8 @@ from duologue.gateway.http.routes import EVENTS, JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.streamed import DONE, event_stream
 from duologue.gateway.speech.voices import Manner, manner
+from duologue.hosts.answers import AnswersPort
+from duologue.hosts.spoken_answers import KEPT_S
 from duologue.protocol.chat_completion import ChatCompletion, ChatCompletionChunk
 from duologue.protocol.chat_request import ChatCompletionRequest
 from duologue.protocol.errors import refused, shown
@@ -44,6 +45,7 @@ class ChatRoutes:
 
     Args:
         files: Reads recordings.
+        answers: Keeps what was said, for clients that send back its id.
         dice: Draws seeds for those who name none.
     """
 
@@ -51,11 +53,12 @@ class ChatRoutes:
         self,
         services: HttpServices,
         files: AudioFileDecoder,
+        answers: AnswersPort,
         dice: random.Random | None = None,
     ) -> None:
         self._services = services
         self._hearing = Hearing(services.engine, files)
-        self._said = SpokenAnswers()
+        self._answers = answers
         self._dice = dice or random.SystemRandom()
 
     def routes(self) -> Sequence[Route]:
@@ -94,21 +97,20 @@ class ChatRoutes:
             async with event_stream(request, services.settings.keep_alive_s, DONE) as events:
                 chunks = ChunkedAnswer(events, label, wanted, tells_usage=tells_usage)
                 await chunks.finish(await self._turn(model, prompt, how, chunks).run())
-                self._keep(label, chunks.said)
+                await self._keep(label, chunks.said)
             return events.response
         with closing(WholeAnswer(label, wanted)) as whole:
             ending = await self._turn(model, prompt, how, whole).run()
             answer = await whole.finish(ending)
-        self._keep(label, whole.said)
+        await self._keep(label, whole.said)
         # With speech it is long.
         body = await asyncio.to_thread(msgspec.json.encode, answer)
         return web.Response(body=body, content_type=JSON)
 
     async def _prompt(self, asked: ChatCompletionRequest, model: ServedModel) -> ChatRequest:
         said: dict[int, str] = {}
-        now = self._services.clock.wall_time()
         for index, answer_id in spoken_references(asked):
-            text = self._said.get(answer_id, now)
+            text = await self._answers.spoken(answer_id)
             if text is None:
                 raise refused(
                     f"there is no spoken answer {shown(answer_id)}, or not any more; send its "
@@ -155,6 +157,6 @@ class ChatRoutes:
             return Label(completion_id, now, model.name)
         return Label(completion_id, now, model.name, new_id("audio"), now + KEPT_S)
 
-    def _keep(self, label: Label, said: str) -> None:
+    async def _keep(self, label: Label, said: str) -> None:
         if label.audio_id:
-            self._said.keep(label.audio_id, said, label.expires_at)
+            await self._answers.keep_spoken(label.audio_id, said, label.expires_at)

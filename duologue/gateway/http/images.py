@@ -23,8 +23,9 @@ from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.streamed import event_stream
 from duologue.gateway.media import checks
 from duologue.gateway.media.drawing import drawn
-from duologue.gateway.media.idempotency import IdempotencyKeys, checked_key
 from duologue.gateway.media.offers import MediaModel, MediaModels
+from duologue.hosts.answers import AnswersPort
+from duologue.hosts.idempotency import checked_key
 from duologue.protocol.errors import ErrorCode, refused, shown
 
 _CHARS_A_TOKEN = 4
@@ -148,6 +149,7 @@ class ImageRoutes:
 
     Args:
         engine: Asks with the time that images take.
+        answers: Keeps those to requests with an idempotency key.
     """
 
     def __init__(
@@ -155,12 +157,12 @@ class ImageRoutes:
         services: HttpServices,
         models: MediaModels,
         engine: EngineClient,
-        keys: IdempotencyKeys,
+        answers: AnswersPort,
     ) -> None:
         self._services = services
         self._models = models
         self._engine = engine
-        self._keys = keys
+        self._answers = answers
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -283,15 +285,15 @@ class ImageRoutes:
         owner = hashlib.sha256((presented_key(request.headers) or "").encode()).hexdigest()
         key = f"{owner} {request.path} {checked_key(given)}"
         fingerprint = hashlib.sha256(msgspec.msgpack.encode(what)).digest()
-        known = self._keys.begin(key, fingerprint, self._services.clock.now())
+        known = await self._answers.begin(key, fingerprint)
         if known is not None:
             return known
         try:
             answer = await make()
         except BaseException:
-            self._keys.failed(key)
+            self._answers.failed(key)
             raise
-        self._keys.done(key, answer, self._services.clock.now())
+        await self._answers.done(key, answer)
         return answer
 
     def _list(

@@ -1,13 +1,11 @@
-"""All that makes images and videos, put together: models, routes, and the desk of stored jobs.
+"""All that makes images and videos, put together: models and routes.
 
 This module must not know how anything is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from duologue.engines.media_offer import MediaOffer
 from duologue.engines.ports import EnginePort
@@ -17,11 +15,11 @@ from duologue.gateway.http.images import ImageRoutes
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.videos import VideoRoutes
-from duologue.gateway.media.filming import VIDEO_JOB, Filming
-from duologue.gateway.media.idempotency import IdempotencyKeys
+from duologue.gateway.media.filming import Filming
 from duologue.gateway.media.offers import MediaModels
 from duologue.gateway.ws.video_stream import VideoStreamEndpoint
-from duologue.jobs.settings import JobSettings
+from duologue.hosts.answers import AnswersPort
+from duologue.jobs.port import JobPort
 
 
 class MediaEndpoints:
@@ -29,7 +27,8 @@ class MediaEndpoints:
 
     Args:
         offers: By the name of the pipeline.
-        folder: Where jobs are kept, unless the settings say it.
+        jobs: Takes videos that are fetched later.
+        answers: Keeps those to requests with an idempotency key.
     """
 
     def __init__(
@@ -38,20 +37,16 @@ class MediaEndpoints:
         admission: Admission,
         engine: EnginePort,
         offers: Mapping[str, MediaOffer],
-        jobs: JobSettings,
-        folder: Path,
+        jobs: JobPort | None,
+        answers: AnswersPort,
     ) -> None:
         http, clock = services.settings, services.clock
         self.models = MediaModels(offers, http.default_model_for)
         client = EngineClient(engine, clock, services.new_id, http.media_timeout_s)
-        keys = IdempotencyKeys(http.idempotency_s, http.idempotency_keys, http.idempotency_bytes)
-        self._images = ImageRoutes(services, self.models, client, keys)
+        self._images = ImageRoutes(services, self.models, client, answers)
         self._filming = Filming(client)
-        self._videos = VideoRoutes(services, self.models, self._filming)
+        self._videos = VideoRoutes(services, self.models, self._filming, jobs)
         self._stream = VideoStreamEndpoint(services, admission, self.models, self._filming)
-        self._services = services
-        self._jobs = jobs
-        self._folder = jobs.folder or folder
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -60,32 +55,3 @@ class MediaEndpoints:
     async def close_all(self) -> None:
         """Say goodbye to those who watch: the server goes down."""
         await self._stream.close_all()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Take jobs while this lasts; only where there is a model that makes videos.
-
-        Raises:
-            ConfigError: The folder of jobs cannot be used.
-        """
-        if not any(model.offer.offers("videos") for model in self.models.models):
-            yield
-            return
-        # The database's library is loaded only where it is needed.
-        from duologue.jobs.desk import JobDesk
-        from duologue.jobs.files import JobFiles
-        from duologue.jobs.store import JobStore
-
-        desk = JobDesk(
-            JobStore(self._folder / "jobs.sqlite"),
-            JobFiles(self._folder),
-            {VIDEO_JOB: self._filming.work},
-            self._jobs,
-            self._services.clock,
-        )
-        async with desk.open():
-            self._videos.desk = desk
-            try:
-                yield
-            finally:
-                self._videos.desk = None

@@ -10,15 +10,13 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
 
 from duologue.codecs.films import FilmLimits, first_picture
 from duologue.codecs.pictures import encode
-from duologue.core.errors import CapacityError
 from duologue.engines.media_payloads import LoraChoice, MakeVideo
 from duologue.gateway.auth import presented_key
 from duologue.gateway.errors import json_answer
@@ -27,22 +25,27 @@ from duologue.gateway.http.images import Lora
 from duologue.gateway.http.routes import FORM, JSON, Content, Parameter, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.streamed import ByteStream
-from duologue.gateway.media.filming import MP4, VIDEO_JOB, Filming, VideoJob, read_job, stored
-from duologue.gateway.media.idempotency import checked_key
+from duologue.gateway.media.filming import (
+    MP4,
+    VIDEO_JOB,
+    Filming,
+    VideoJob,
+    about,
+    read_job,
+    stored,
+)
 from duologue.gateway.media.offers import MediaModel, MediaModels
 from duologue.gateway.media.video_checks import VideoFields, video_of
+from duologue.hosts.idempotency import checked_key
+from duologue.jobs.port import JobPort, JobResult, position_of, read_all
 from duologue.jobs.records import JobRecord, JobStatus
 from duologue.protocol.errors import ErrorCode, refused, shown
 
-if TYPE_CHECKING:
-    from duologue.jobs.desk import JobDesk
-
 T = TypeVar("T")
 
-_PIECE_BYTES = 256 * 1024
+_PIECE_BYTES = 64 * 1024
 _MOST_A_PAGE = 100
 _USUAL_A_PAGE = 20
-_RETRY_S = 2.0
 
 
 class VideoRequest(VideoFields, frozen=True, kw_only=True):
@@ -114,13 +117,23 @@ _ID = Parameter("video_id", "Its id.", in_path=True)
 
 
 class VideoRoutes:
-    """The routes. ``desk`` takes the jobs; it is there while the server runs."""
+    """The routes.
 
-    def __init__(self, services: HttpServices, models: MediaModels, filming: Filming) -> None:
+    Args:
+        jobs: Takes videos that are fetched later; ``None``: no model here makes any.
+    """
+
+    def __init__(
+        self,
+        services: HttpServices,
+        models: MediaModels,
+        filming: Filming,
+        jobs: JobPort | None,
+    ) -> None:
         self._services = services
         self._models = models
         self._filming = filming
-        self.desk: JobDesk | None = None
+        self._jobs = jobs
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -220,17 +233,18 @@ class VideoRoutes:
         """List a caller's videos.
 
         Raises:
-            ProtocolError: A parameter is out of bounds.
+            ProtocolError: A parameter is out of bounds, or there is no video ``after``.
         """
         query = request.query
         limit = _limit(query)
         order = query.get("order", "desc")
         if order not in ("asc", "desc"):
             raise refused(f"order is {shown(order)}; it may be asc or desc", "order")
-        records = await self._desk().page(
-            _caller(request),
+        jobs, caller, after = self._kept(), _caller(request), query.get("after")
+        records = await jobs.page(
+            caller,
             VIDEO_JOB,
-            after=query.get("after"),
+            after=None if after is None else position_of(await jobs.get(caller, after)),
             limit=limit + 1,
             newest_first=order == "desc",
         )
@@ -245,7 +259,7 @@ class VideoRoutes:
             ProtocolError: There is none.
         """
         job_id = request.match_info["video_id"]
-        return json_answer(_video(await self._desk().get(_caller(request), job_id)))
+        return json_answer(_video(await self._kept().get(_caller(request), job_id)))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Delete a video.
@@ -254,7 +268,7 @@ class VideoRoutes:
             ProtocolError: There is none.
         """
         job_id = request.match_info["video_id"]
-        await self._desk().delete(_caller(request), job_id)
+        await self._kept().delete(_caller(request), job_id)
         return json_answer(VideoDeleted(job_id))
 
     async def content(self, request: web.Request) -> web.StreamResponse:
@@ -266,11 +280,12 @@ class VideoRoutes:
         variant = request.query.get("variant", "video")
         if variant not in ("video", "thumbnail"):
             raise refused(f"variant is {shown(variant)}; it may be video or thumbnail", "variant")
-        path = await self._desk().result(_caller(request), request.match_info["video_id"])
+        film = await self._kept().result(_caller(request), request.match_info["video_id"])
         if variant == "thumbnail":
-            picture = await asyncio.to_thread(_thumbnail, path)
+            data = await read_all(film, _PIECE_BYTES)
+            picture = await asyncio.to_thread(_thumbnail, data)
             return web.Response(body=picture, content_type="image/webp")
-        return await _send_file(request, path)
+        return await _send(request, film)
 
     async def remix(self, request: web.Request) -> web.StreamResponse:
         """Make a video from one that is done.
@@ -280,10 +295,10 @@ class VideoRoutes:
         """
         asked = await read_json(request, _REMIX_DECODER, self._services.settings)
         job_id, caller = request.match_info["video_id"], _caller(request)
-        path = await self._desk().result(caller, job_id)
-        before = read_job((await self._desk().get(caller, job_id)).request)
+        jobs = self._kept()
+        before = read_job((await jobs.get(caller, job_id)).about)
         model = self._models.find(before.pipeline, "video_edits")
-        source = await asyncio.to_thread(path.read_bytes)
+        source = await read_all(await jobs.result(caller, job_id), _PIECE_BYTES)
         fields = VideoFields(prompt=asked.prompt, strength=asked.strength, seed=asked.seed)
         changed = video_of(fields, model.offer, source, secrets.randbits(32))
         ask = msgspec.structs.replace(
@@ -322,19 +337,18 @@ class VideoRoutes:
             id=self._services.new_id("video"),
             kind=VIDEO_JOB,
             caller=_caller(request),
-            request=stored(job),
+            about=about(job),
             created_at=self._services.clock.wall_time(),
             idempotency_key=None if given is None else checked_key(given),
             fingerprint=hashlib.sha256(stored(msgspec.structs.replace(job, ask=plain))).digest(),
         )
-        return json_answer(_video(await self._desk().submit(record)))
+        return json_answer(_video(await self._kept().submit(record, stored(job))))
 
-    def _desk(self) -> JobDesk:
-        if self.desk is None:
-            # There is one wherever a model makes videos, and the server runs.
-            self._models.find(None, "videos")
-            raise CapacityError("the server is starting or going down", retry_after_s=_RETRY_S)
-        return self.desk
+    def _kept(self) -> JobPort:
+        if self._jobs is None:
+            self._models.find(None, "videos")  # says why
+            raise AssertionError("where a model makes videos, somebody keeps them")
+        return self._jobs
 
 
 def _route(
@@ -381,7 +395,7 @@ def _lora(given: Lora | str | None) -> LoraChoice | None:
 
 
 def _video(record: JobRecord) -> Video:
-    job = read_job(record.request)
+    job = read_job(record.about)
     ask = job.ask
     failed = record.status is JobStatus.FAILED
     return Video(
@@ -409,18 +423,16 @@ def _error(record: JobRecord) -> VideoError:
     return VideoError(code, ERROR_TABLE[code].public_text)
 
 
-def _thumbnail(path: Path) -> bytes:
+def _thumbnail(film: bytes) -> bytes:
     limits = FilmLimits(1 << 26, 1 << 40, 1 << 20)
-    return encode(first_picture(path.read_bytes(), limits), "webp", 80)
+    return encode(first_picture(film, limits), "webp", 80)
 
 
-async def _send_file(request: web.Request, path: Path) -> web.StreamResponse:
-    size = await asyncio.to_thread(lambda: path.stat().st_size)
-    stream = ByteStream(request, MP4, size)
-    file = await asyncio.to_thread(path.open, "rb")
+async def _send(request: web.Request, film: JobResult) -> web.StreamResponse:
     try:
-        while data := await asyncio.to_thread(file.read, _PIECE_BYTES):
+        stream = ByteStream(request, MP4, film.size_bytes)
+        while data := await film.read(_PIECE_BYTES):
             await stream.write(data)
     finally:
-        file.close()
+        await film.close()
     return await stream.end()

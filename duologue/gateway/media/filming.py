@@ -44,8 +44,15 @@ def stored(job: VideoJob) -> bytes:
     return _ENCODER.encode(job)
 
 
+def about(job: VideoJob) -> bytes:
+    """Return what is shown of a job: all but the pictures that came with it."""
+    return stored(
+        msgspec.structs.replace(job, ask=msgspec.structs.replace(job.ask, image=b"", source=b""))
+    )
+
+
 def read_job(request: bytes) -> VideoJob:
-    """Return a job that was kept."""
+    """Return a job that was kept, or what is shown of one."""
     return _DECODER.decode(request)
 
 

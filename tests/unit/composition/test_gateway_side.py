@@ -8,6 +8,7 @@ import pytest
 
 from duologue.composition.engine_side import make_engine_side
 from duologue.composition.gateway_side import Ground, drained, make_gateway_side
+from duologue.composition.kept import make_answers
 from duologue.core.clock import SystemClock
 from tests.fakes.small_gateway import small_settings
 
@@ -23,6 +24,7 @@ async def test_it_listens_until_it_is_undone() -> None:
         clock=clock,
         wheel=side.wheel,
         workers=side.workers,
+        answers=make_answers(settings.gateway.http, clock),
     )
     gateway = make_gateway_side(settings, ground)
     assert ("GET", "/ready") in gateway.paths

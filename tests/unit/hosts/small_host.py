@@ -10,13 +10,16 @@ from pathlib import Path
 
 from duologue.core.clock import SystemClock
 from duologue.core.wheel import TimerWheel
+from duologue.hosts.answers import LocalAnswers
 from duologue.hosts.connecting import Address, HostConnection, Identity
 from duologue.hosts.host_server import HostParts, HostServer
+from duologue.hosts.idempotency import IdempotencyKeys
 from duologue.hosts.local import LocalHost
 from duologue.hosts.messages import Status
 from duologue.hosts.rate_limit import RateLimit
 from duologue.hosts.remote_host import RemoteHost
 from duologue.hosts.settings import LinkSettings
+from duologue.hosts.spoken_answers import SpokenAnswers
 from duologue.sessions.manager import SessionManager
 from duologue.telemetry.gathering import ProcessFigures
 from tests.fakes.call import FakeCall
@@ -64,6 +67,7 @@ async def small_host(
             engine=call.engine,
             look=lambda: host.look(),
             figures=figures,
+            answers=LocalAnswers(IdempotencyKeys(60, 8, 1000), SpokenAnswers(), clock),
             rates={"kitchen": RateLimit(RATE, clock.now())},
         ),
         LinkSettings(),

@@ -22,7 +22,7 @@ def record(number: int = 1, **changes: Any) -> JobRecord:
         "id": f"job_{number}",
         "kind": "echo",
         "caller": "me",
-        "request": b"hello",
+        "about": b"hello?",
         "created_at": 1000.0 + number,
     }
     return JobRecord(**values | changes)

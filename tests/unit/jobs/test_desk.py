@@ -1,19 +1,23 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from duologue.core.errors import CapacityError, ProtocolError
+from duologue.jobs.port import read_all
 from duologue.jobs.records import OWNER_LOST, JobStatus
 from duologue.jobs.store import JobStore
 from tests.unit.jobs.desks import Clock, Echo, desk, record, until, until_ended
+
+HELLO = b"hello"
 
 
 async def test_a_job_is_done_and_its_result_is_kept(tmp_path: Path) -> None:
     echo = Echo()
     async with desk(tmp_path, echo) as jobs:
-        await jobs.submit(record())
+        await jobs.submit(record(), HELLO)
         await until(lambda: bool(echo.begun))
         running = await jobs.get("me", "job_1")
         assert (running.status, running.progress) == (JobStatus.RUNNING, 40)
@@ -24,8 +28,10 @@ async def test_a_job_is_done_and_its_result_is_kept(tmp_path: Path) -> None:
         echo.go.set()
         done = await until_ended(jobs, "job_1")
         assert (done.status, done.progress, done.media) == ("completed", 100, "text/plain")
-        path = await jobs.result("me", "job_1")
-        assert path.read_bytes() == b"hello"
+        assert await read_all(await jobs.result("me", "job_1"), 2) == HELLO
+        rest = await jobs.result("me", "job_1", 3)
+        assert rest.size_bytes == 5
+        assert await read_all(rest, 100) == b"lo"
         assert done.size_bytes == 5
         assert done.expires_at is not None
 
@@ -40,8 +46,8 @@ async def test_one_that_fails_says_why_and_others_go_on(
     echo = Echo()
     echo.go.set()
     async with desk(tmp_path, echo, max_running=1) as jobs:
-        await jobs.submit(record(1, request=request_))
-        await jobs.submit(record(2))
+        await jobs.submit(record(1), request_)
+        await jobs.submit(record(2), HELLO)
         failed = await until_ended(jobs, "job_1")
         assert (failed.status, failed.error_code) == (JobStatus.FAILED, code)
         assert (await until_ended(jobs, "job_2")).status is JobStatus.COMPLETED
@@ -54,24 +60,24 @@ async def test_one_that_fails_says_why_and_others_go_on(
 async def test_only_a_few_are_worked_on_and_only_so_many_wait(tmp_path: Path) -> None:
     echo = Echo()
     async with desk(tmp_path, echo, max_running=1, max_queued=2) as jobs:
-        await jobs.submit(record(1))
+        await jobs.submit(record(1), HELLO)
         await until(lambda: bool(echo.begun))
-        await jobs.submit(record(2))
-        await jobs.submit(record(3))
+        await jobs.submit(record(2), HELLO)
+        await jobs.submit(record(3), HELLO)
         with pytest.raises(CapacityError, match="2 jobs wait"):
-            await jobs.submit(record(4))
+            await jobs.submit(record(4), HELLO)
         assert len(echo.begun) == 1
         echo.go.set()
         assert (await until_ended(jobs, "job_3")).status is JobStatus.COMPLETED
-        await jobs.submit(record(4))
+        await jobs.submit(record(4), HELLO)
 
 
 async def test_deleting_stops_the_work(tmp_path: Path) -> None:
     echo = Echo()
     async with desk(tmp_path, echo, max_running=1) as jobs:
-        await jobs.submit(record(1))
+        await jobs.submit(record(1), HELLO)
         await until(lambda: bool(echo.begun))
-        await jobs.submit(record(2))
+        await jobs.submit(record(2), HELLO)
         await jobs.delete("me", "job_2")
         await jobs.delete("me", "job_1")
         assert echo.cancelled == [b"hello"]
@@ -84,7 +90,7 @@ async def test_deleting_stops_the_work(tmp_path: Path) -> None:
 
 async def test_nobody_sees_the_jobs_of_others(tmp_path: Path) -> None:
     async with desk(tmp_path, Echo()) as jobs:
-        await jobs.submit(record())
+        await jobs.submit(record(), HELLO)
         with pytest.raises(ProtocolError):
             await jobs.get("other", "job_1")
         with pytest.raises(ProtocolError):
@@ -95,12 +101,59 @@ async def test_nobody_sees_the_jobs_of_others(tmp_path: Path) -> None:
 async def test_the_same_key_is_the_same_job_also_after_a_restart(tmp_path: Path) -> None:
     keyed = {"idempotency_key": "k", "fingerprint": b"1"}
     async with desk(tmp_path, Echo()) as jobs:
-        await jobs.submit(record(1, **keyed))
+        await jobs.submit(record(1, **keyed), HELLO)
     async with desk(tmp_path, Echo()) as jobs:
-        assert (await jobs.submit(record(2, **keyed))).id == "job_1"
+        assert (await jobs.submit(record(2, **keyed), HELLO)).id == "job_1"
+        known = await jobs.with_key("me", "k")
+        assert known is not None
+        assert known.id == "job_1"
+        assert await jobs.with_key("other", "k") is None
         with pytest.raises(ProtocolError) as refused:
-            await jobs.submit(record(3, idempotency_key="k", fingerprint=b"2"))
+            await jobs.submit(record(3, idempotency_key="k", fingerprint=b"2"), HELLO)
         assert refused.value.code == "idempotency_key_reused"
+
+
+async def test_the_same_key_sent_twice_at_once_is_one_job_and_takes_one_place(
+    tmp_path: Path,
+) -> None:
+    keyed = {"idempotency_key": "k", "fingerprint": b"1"}
+    async with desk(tmp_path, Echo(), max_running=1, max_queued=2) as jobs:
+        taken = await asyncio.gather(
+            *[jobs.submit(record(number, **keyed), HELLO) for number in (1, 2)]
+        )
+        assert len({each.id for each in taken}) == 1
+        assert len(await jobs.page("me", "echo", after=None, limit=5, newest_first=True)) == 1
+        await until(lambda: jobs._queued == 0)
+
+
+async def test_while_it_is_closed_it_refuses_all_and_says_when_to_come_back(
+    tmp_path: Path,
+) -> None:
+    async with desk(tmp_path, Echo()) as jobs:
+        pass
+    for attempt in (
+        jobs.submit(record(), HELLO),
+        jobs.get("me", "job_1"),
+        jobs.with_key("me", "k"),
+        jobs.page("me", "echo", after=None, limit=5, newest_first=True),
+        jobs.result("me", "job_1"),
+        jobs.delete("me", "job_1"),
+    ):
+        with pytest.raises(CapacityError) as refused:
+            await attempt
+        assert refused.value.retry_after_s > 0
+
+
+async def test_a_result_whose_file_is_gone_is_not_found(tmp_path: Path) -> None:
+    echo = Echo()
+    echo.go.set()
+    async with desk(tmp_path, echo) as jobs:
+        await jobs.submit(record(), HELLO)
+        await until_ended(jobs, "job_1")
+        (tmp_path / "job_1.result").unlink()
+        with pytest.raises(ProtocolError) as gone:
+            await jobs.result("me", "job_1")
+        assert gone.value.code == "video_not_found"
 
 
 async def test_a_server_that_ends_in_good_order_leaves_its_jobs_to_the_next(tmp_path: Path) -> None:
@@ -108,7 +161,7 @@ async def test_a_server_that_ends_in_good_order_leaves_its_jobs_to_the_next(tmp_
         echo = Echo()
         async with desk(tmp_path, echo, max_attempts=2) as jobs:
             if not await jobs.page("me", "echo", after=None, limit=5, newest_first=True):
-                await jobs.submit(record())
+                await jobs.submit(record(), HELLO)
             await until(lambda: bool(echo.begun))  # noqa: B023
     echo = Echo()
     echo.go.set()
@@ -121,8 +174,8 @@ async def test_a_job_that_brings_the_server_down_is_not_begun_for_ever(tmp_path:
         pass
     store = JobStore(tmp_path / "jobs.sqlite")
     await store.open()
-    await store.insert(record(1, status=JobStatus.RUNNING, attempts=2))
-    await store.insert(record(2, status=JobStatus.RUNNING, attempts=1))
+    await store.insert(record(1, status=JobStatus.RUNNING, attempts=2), HELLO)
+    await store.insert(record(2, status=JobStatus.RUNNING, attempts=1), HELLO)
     await store.close()
     (tmp_path / "job_1.partial").write_bytes(b"half")
     echo = Echo()
@@ -141,7 +194,7 @@ async def test_results_are_kept_for_a_while_and_within_a_size(tmp_path: Path) ->
     big = bytes(700_000)
     async with desk(tmp_path, echo, clock, max_bytes=1 << 20, keep_s=100) as jobs:
         for number in (1, 2):
-            await jobs.submit(record(number, request=big))
+            await jobs.submit(record(number), big)
             await until_ended(jobs, f"job_{number}")
         await until(lambda: not (tmp_path / "job_1.result").exists())
         with pytest.raises(ProtocolError):

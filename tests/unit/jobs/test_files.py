@@ -13,13 +13,14 @@ def test_a_result_is_there_when_it_is_whole(tmp_path: Path) -> None:
     files.open()
     file = files.begin("job_1")
     file.write(b"half")
-    assert not files.path("job_1").exists()
+    assert not (tmp_path / "job_1.result").exists()
     file.write(b" and half")
     assert files.finish("job_1", file) == 13
-    assert files.path("job_1").read_bytes() == b"half and half"
+    with files.result("job_1") as whole, files.result("job_1", 5) as rest:
+        assert (whole.read(), rest.read()) == (b"half and half", b"and half")
     files.remove("job_1")
     files.remove("job_1")
-    assert not files.path("job_1").exists()
+    assert not (tmp_path / "job_1.result").exists()
     files.close()
 
 

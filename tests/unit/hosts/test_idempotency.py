@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from duologue.core.errors import ProtocolError
-from duologue.gateway.media.idempotency import IdempotencyKeys, checked_key
+from duologue.hosts.idempotency import IdempotencyKeys, checked_key
 
 
 def test_the_same_request_gets_the_same_answer() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from duologue.gateway.chat.spoken_answers import SpokenAnswers
+from duologue.hosts.spoken_answers import SpokenAnswers
 
 
 def test_an_answer_is_known_until_it_expires() -> None:
