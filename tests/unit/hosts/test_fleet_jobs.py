@@ -44,6 +44,9 @@ async def fleet(tmp_path: Path, *, max_queued: int = 64) -> AsyncIterator[Fleet]
         jobs = FleetJobs(lambda: made.keepers, lambda: made.is_whole)
         made = Fleet(jobs, [one, two], keepers)
         yield made
+        for desk_ in made.desks:  # no file is being opened when they are closed
+            for record_ in await desk_.page("me", "echo", after=None, limit=50, newest_first=True):
+                await until_ended(desk_, record_.id)
 
 
 async def test_jobs_are_spread_and_found_again_wherever_they_are(tmp_path: Path) -> None:
