@@ -24,9 +24,13 @@ import numpy as np
 from bench.frame_costs import COSTS, FrameCost
 from bench.frame_deadline_picture import draw
 from bench.report import Report, Row, print_table
-from duologue.engines.schedulers.frame_deadline import LATE_S, FrameBatch, FrameDeadline
-from duologue.engines.schedulers.frame_feed import FeedLimits
-from duologue.engines.schedulers.frame_groups import (
+from duologue.engines.runners.streaming_lm.ticks.frame_deadline import (
+    LATE_S,
+    FrameBatch,
+    FrameDeadline,
+)
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
     GroupPlan,
     Timing,
     capacity,

@@ -39,9 +39,14 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Message,
     TickLoop,
 )
-from duologue.engines.schedulers.frame_deadline import FrameBatch, FrameDeadline
-from duologue.engines.schedulers.frame_feed import FeedLimits
-from duologue.engines.schedulers.frame_groups import GroupPlan, Timing, capacity, plan_groups
+from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
+    GroupPlan,
+    Timing,
+    capacity,
+    plan_groups,
+)
 
 MESSAGE_S = 0.020
 MESSAGE_SAMPLES = 480

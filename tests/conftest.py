@@ -33,9 +33,11 @@ NEED_TORCH = [
     "path/test_lockstep_path.py",
     "unit/codecs/mimi",
     "unit/engines/models",
-    "unit/engines/runners/streaming_lm",
 ]
 """Folders whose tests carry the marker ``torch``; without it they cannot even be loaded."""
+
+NEED_TORCH_TOO = ["unit/engines/runners/streaming_lm/test_*.py"]
+"""Likewise the tests that match; folders in there do not."""
 
 _OF_THE_RUNNER = ("calls", "pipelines", "preview", "prompt_cache", "results", "runner", "running")
 NEED_DIFFUSERS = [
@@ -65,6 +67,7 @@ collect_ignore = [
     *([] if find_spec("diffusers") else NEED_DIFFUSERS),
     *([] if HAS_REDIS else NEED_REDIS),
 ]
+collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH_TOO
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from duologue.engines.schedulers.frame_deadline import FrameBatch, FrameDeadline
-from duologue.engines.schedulers.frame_feed import FeedLimits, FrameCounters
-from duologue.engines.schedulers.frame_groups import GroupPlan, Timing, plan_groups
+from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits, FrameCounters
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan, Timing, plan_groups
 
 # Thousands of random steps: on a busy machine they outlast the time that one test usually has.
 pytestmark = pytest.mark.timeout(120)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from duologue.codecs.sample_slip import fit_frame
-from duologue.engines.schedulers.frame_feed import Cut
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import Cut
 
 Samples = npt.NDArray[np.float32]
 

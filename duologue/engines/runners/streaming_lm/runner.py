@@ -45,8 +45,13 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Rewind,
     TickLoop,
 )
-from duologue.engines.schedulers.frame_feed import FeedLimits
-from duologue.engines.schedulers.frame_groups import GroupPlan, Timing, capacity, plan_groups
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
+    GroupPlan,
+    Timing,
+    capacity,
+    plan_groups,
+)
 
 log = structlog.get_logger(__name__)
 

@@ -15,10 +15,10 @@ from duologue.core.errors import CapacityError, EngineError
 from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, Spoken
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
 from duologue.engines.runners.streaming_lm.prepared import Costs
+from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits, FrameCounters
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
 from duologue.engines.runners.streaming_lm.token_log import TokenLog
-from duologue.engines.schedulers.frame_deadline import FrameBatch, FrameDeadline
-from duologue.engines.schedulers.frame_feed import FeedLimits, FrameCounters
-from duologue.engines.schedulers.frame_groups import GroupPlan
 
 SPARE_S = 0.002
 """How long before the next tick a prefill must be done, as far as its cost is known."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio
-from duologue.engines.schedulers.frame_feed import Cut
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import Cut
 
 pytestmark = pytest.mark.torch  # for the folder: samples themselves need none
 

@@ -16,8 +16,8 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Rewind,
     TickLoop,
 )
-from duologue.engines.schedulers.frame_feed import FeedLimits
-from duologue.engines.schedulers.frame_groups import GroupPlan
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
 from tests.unit.engines.runners.streaming_lm.tiny_network import (
     SAMPLES,
     WINDOW,

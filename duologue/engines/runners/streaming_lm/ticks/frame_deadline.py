@@ -11,8 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from duologue.core.errors import CapacityError
-from duologue.engines.schedulers.frame_feed import Cut, Feed, FeedLimits, FrameCounters
-from duologue.engines.schedulers.frame_groups import GroupPlan
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import (
+    Cut,
+    Feed,
+    FeedLimits,
+    FrameCounters,
+)
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
 
 LATE_S = 0.080
 """A frame is late if it is ready longer than this after its last sample has come."""

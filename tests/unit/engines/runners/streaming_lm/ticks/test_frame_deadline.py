@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from duologue.core.errors import CapacityError
-from duologue.engines.schedulers.frame_deadline import FrameBatch, FrameDeadline
-from duologue.engines.schedulers.frame_feed import FeedLimits, FrameCounters
-from duologue.engines.schedulers.frame_groups import GroupPlan
+from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits, FrameCounters
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
 
 LIMITS = FeedLimits()
 FRAME = LIMITS.frame_samples

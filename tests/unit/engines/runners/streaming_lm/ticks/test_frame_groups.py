@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.engines.schedulers.frame_groups import GroupPlan, Timing, capacity, plan_groups
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
+    GroupPlan,
+    Timing,
+    capacity,
+    plan_groups,
+)
 
 
 def cost(rows: int) -> float:

@@ -4,7 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from duologue.engines.schedulers.frame_feed import Cut, Feed, FeedLimits, FrameCounters
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import (
+    Cut,
+    Feed,
+    FeedLimits,
+    FrameCounters,
+)
 
 LIMITS = FeedLimits()
 FRAME = LIMITS.frame_samples
