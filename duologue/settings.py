@@ -24,7 +24,7 @@ class ModelSettings(Section):
     """What clients call it."""
 
     plugin: str
-    """The plugin behind it, by entry point."""
+    """The plugin behind it: the name of an entry point, or ``package.module:factory``."""
 
     options: Mapping[str, Any] = Field(default_factory=dict)
     """The plugin's own settings; the plugin checks them."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from duologue.composition.engine_side import make_plugins
 from duologue.config import command
 from duologue.core.errors import ConfigError
 from duologue.engines.pipeline import BUILT_IN_FOLDER, load_pipelines
@@ -38,7 +39,9 @@ def run(args: argparse.Namespace) -> int:
         for line in _table(read_source(path, BUILT_IN_FOLDER)):
             print(line)  # noqa: T201
         return 0
-    return command.run(args, Settings, os.environ, check_other=_is_accepted_pipeline)
+    return command.run(
+        args, Settings, os.environ, check_values=make_plugins, check_other=_is_accepted_pipeline
+    )
 
 
 def _path_of(given: str) -> Path:

@@ -40,6 +40,10 @@ def register(subparsers: Any) -> None:
         metavar="N",
         help="N gateway processes on one port, and one with the models; short for --hosts.edges",
     )
+    for name, what in (("host", "the address to listen on"), ("port", "the port")):
+        parser.add_argument(
+            f"--{name}", metavar=name.upper(), help=f"{what}; short for --gateway.{name}"
+        )
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)
     add_options(parser, Settings)
 
@@ -55,10 +59,10 @@ def run(args: argparse.Namespace) -> int:
         setattr(args, "gateway.tls.dev", "true")
     if args.edges is not None:
         setattr(args, "hosts.edges", args.edges)
-    for name in ("certificate", "key"):
-        given = getattr(args, f"tls.{name}")
+    for name in ("tls.certificate", "tls.key", "host", "port"):
+        given = getattr(args, name)
         if given is not None:
-            setattr(args, f"gateway.tls.{name}", given)
+            setattr(args, f"gateway.{name}", given)
     settings = load_from_args(Settings, args, os.environ).settings
     telemetry = settings.telemetry
     configure_logging(

@@ -39,11 +39,14 @@ def run(
     environ: Mapping[str, str],
     write: Callable[[str], None] = print,
     *,
+    check_values: Callable[[Any], object] = lambda _settings: None,
     check_other: Callable[[Path], bool] = lambda _path: False,
 ) -> int:
     """Carry out ``config``; returns the exit code.
 
     Args:
+        check_values: Judges settings that are loaded, further than their classes can; raises
+            ``ConfigError`` where it does not like them.
         check_other: Checks a file that holds something else than settings, and says whether it
             was one; raises ``ConfigError`` for one that would be refused.
 
@@ -61,7 +64,7 @@ def run(
     for path in args.files:
         try:
             if not check_other(path):
-                load(root, environ={}, config_file=path)
+                check_values(load(root, environ={}, config_file=path).settings)
         except ConfigError as exc:
             refused = True
             write(exc.message)

@@ -1,13 +1,13 @@
-"""Finds plugins by name through the entry point group ``duologue.plugins``.
+"""Finds plugins: by name through the entry point group ``duologue.plugins``, or by their place.
 
-A plugin package exposes a factory: keyword options from the configuration in, plugin out. This
-module must not know any plugin.
+A plugin package exposes a factory: the mapping of options from the configuration in, plugin out.
+This module must not know any plugin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from duologue.core.errors import ConfigError
 from duologue.duplex_plugins.contract import DuplexPlugin
@@ -27,13 +27,32 @@ def plugin_names() -> list[str]:
 def make_plugin(name: str, options: Mapping[str, object]) -> DuplexPlugin:
     """Make a plugin from its name and its options.
 
+    Args:
+        name: Of an entry point; or ``package.module:factory``, which needs none.
+
     Raises:
         ConfigError: There is no such plugin, or it does not accept the options.
     """
-    found = [point for point in entry_points(group=GROUP) if point.name == name]
+    try:
+        factory: PluginFactory = _entry_point(name).load()
+    except (ImportError, AttributeError) as exc:
+        raise ConfigError(f"the plugin '{name}' cannot be imported: {exc}") from exc
+    return factory(options)
+
+
+def _entry_point(name: str) -> EntryPoint:
+    if ":" in name:
+        return EntryPoint(name, name, GROUP)
+    found = {point.value: point for point in entry_points(group=GROUP) if point.name == name}
+    if len(found) > 1:
+        raise ConfigError(
+            f"there is more than one plugin '{name}': {', '.join(sorted(found))}; name the one"
+            " that is meant by its place"
+        )
     if not found:
         raise ConfigError(
-            f"there is no plugin '{name}'; installed are {', '.join(plugin_names()) or 'none'}"
+            f"there is no plugin '{name}'; installed are {', '.join(plugin_names()) or 'none'}."
+            f" A plugin is an entry point of the group {GROUP}: after adding one, install its"
+            " package again; or give its place as 'package.module:factory'"
         )
-    factory: PluginFactory = found[0].load()
-    return factory(options)
+    return next(iter(found.values()))

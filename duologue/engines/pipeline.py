@@ -133,7 +133,8 @@ def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
         if stage.name in seen:
             raise ConfigError(f"{where} exists twice; give one another name")
         seen.add(stage.name)
-        _check_name(where, "runner", stage.runner, runners.names())
+        if stage.runner not in runners:
+            raise _unknown(where, "runner", stage.runner, runners.names())
         _check_name(where, "executor", stage.executor, EXECUTORS)
         _check_name(where, "scheduler", stage.scheduler, SCHEDULERS)
         _check_name(where, "edge", stage.edge, EDGES)
@@ -146,8 +147,12 @@ def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
 
 def _check_name(where: str, kind: str, name: str, known: Collection[str]) -> None:
     if name not in known:
-        names = ", ".join(sorted(known))
-        raise ConfigError(f"{where}: no {kind} is called {name!r}; there are {names}")
+        raise _unknown(where, kind, name, known)
+
+
+def _unknown(where: str, kind: str, name: str, known: Collection[str]) -> ConfigError:
+    names = ", ".join(sorted(known))
+    return ConfigError(f"{where}: no {kind} is called {name!r}; there are {names}")
 
 
 def _read(path: Path) -> Pipeline:

@@ -32,6 +32,9 @@ E = TypeVar("E", bound=Event)
 WINDOW_SAMPLES = 512
 """One detector window: 32 ms at 16 kHz."""
 
+SPEECH = b"\x01\x00" * (WINDOW_SAMPLES * 3 // 2)
+SILENCE = bytes(len(SPEECH))
+
 
 class FakeConnection:
     """An attached client. Reads at once, unless ``reading`` is switched off.
@@ -187,18 +190,18 @@ class FakeCall:
         self.client.gone = True
         self.session.detach(self.client)
 
-    def say(self, windows: int, probability: float = 0.95) -> None:
-        """Speak for some detector windows, in real time."""
+    def say(self, windows: int, probability: float = 0.95, pcm: bytes = SPEECH) -> None:
+        """Speak for some detector windows, in real time; ``pcm`` is one window at 24 kHz."""
         for _ in range(windows):
             self.clock.advance(WINDOW_SAMPLES / 16000)
-            self.send(AppendAudio(audio=b"\x01\x00" * (WINDOW_SAMPLES * 3 // 2)))
+            self.send(AppendAudio(audio=pcm))
             for detector in self.engine.of("vad"):
                 end = self.machine.listening.audio.next_sample
                 self.engine.output(detector.request.id, VoiceActivity(probability, end))
 
     def hush(self, windows: int) -> None:
         """Be silent for some detector windows."""
-        self.say(windows, 0.01)
+        self.say(windows, 0.01, SILENCE)
 
     def transcribe(self, text: str) -> None:
         """Answer the latest final decode of every recogniser stream."""

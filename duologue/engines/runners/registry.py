@@ -1,7 +1,8 @@
 """Which runner a name means, without importing any model library before it is needed.
 
 A runner ships as a ``RunnerType``: its settings class and how it is built. Runners of other
-packages are found by the entry point group ``duologue.runners``, in the same ``module:NAME`` form.
+packages are found by the entry point group ``duologue.runners``, in the same ``module:NAME`` form;
+a pipeline may also say that form itself.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ class RunnerRegistry:
         return cls(BUILT_IN, from_entry_points)
 
     def __contains__(self, name: str) -> bool:
+        if ":" in name:
+            return True
         if name not in self._paths:
             self._look_further()
         return name in self._paths
@@ -120,15 +123,16 @@ class RunnerRegistry:
         """
         if name not in self:
             raise ConfigError(f"no runner is called {name!r}; there are {', '.join(self.names())}")
-        module_name, _, attribute = self._paths[name].partition(":")
+        path = self._paths.get(name, name)
+        module_name, _, attribute = path.partition(":")
         try:
-            found = getattr(importlib.import_module(module_name), attribute)
+            found = getattr(importlib.import_module(module_name), attribute, None)
         except ImportError as exc:
             raise ConfigError(
                 f"the runner {name!r} needs a package that is missing: {exc}"
             ) from exc
         if not isinstance(found, RunnerType):
-            raise ConfigError(f"{self._paths[name]} is not a RunnerType (runner {name!r})")
+            raise ConfigError(f"{path} is not a RunnerType (runner {name!r})")
         return found
 
     def build(self, name: str, settings: Mapping[str, Any], wake: Wake) -> Built:

@@ -32,6 +32,19 @@ def test_a_file_with_a_mistake_is_told(capsys: pytest.CaptureFixture[str], tmp_p
     assert "prot" in capsys.readouterr().out
 
 
+def test_a_plugin_that_there_is_not_is_told_and_an_option_that_it_has_not(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("models: [{name: mine, plugin: nosuch}]\n")
+    assert config.run(parsed("check", str(path))) != 0
+    path.write_text("models: [{name: mine, plugin: echo, options: {loud: 1}}]\n")
+    assert config.run(parsed("check", str(path))) != 0
+    said = capsys.readouterr().out
+    assert "there is no plugin 'nosuch'" in said
+    assert "loud (plugin echo) is not a setting" in said
+
+
 def test_a_pipeline_is_shown_with_the_place_of_each_value(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from duologue.core.errors import ConfigError
@@ -18,8 +20,31 @@ def test_a_plugin_is_made_from_its_name_and_options() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"no plugin .parrot.; installed are .*echo"):
-        make_plugin("parrot", {})
+    with pytest.raises(ConfigError, match=r"no plugin .nosuch.; installed are .*echo"):
+        make_plugin("nosuch", {})
+
+
+def test_a_plugin_is_found_by_its_place() -> None:
+    plugin = make_plugin("duologue.duplex_plugins.echo.plugin:create", {})
+    assert isinstance(plugin, EchoPlugin)
+
+
+@pytest.mark.parametrize("place", ["no.such.module:create", f"{EchoPlugin.__module__}:nothing"])
+def test_a_place_where_there_is_no_plugin_is_refused(place: str) -> None:
+    with pytest.raises(ConfigError, match=rf"plugin '{place}' cannot be imported"):
+        make_plugin(place, {})
+
+
+def test_a_name_that_two_packages_claim_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "other-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[duologue.plugins]\necho = other:create\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"more than one plugin 'echo': .*other:create"):
+        make_plugin("echo", {})
 
 
 def test_options_are_the_plugins_to_judge() -> None:

@@ -103,3 +103,12 @@ def test_a_module_that_cannot_be_imported_is_named() -> None:
 def test_what_is_no_runner_type_is_refused() -> None:
     with pytest.raises(ConfigError, match="ToneRunner is not a RunnerType"):
         RunnerRegistry({"t": "duologue.engines.runners.scripted:ToneRunner"}).load("t")
+
+
+def test_a_runner_is_found_by_its_place() -> None:
+    registry = RunnerRegistry.installed()
+    place = "duologue.engines.runners.scripted:TONE"
+    assert place in registry
+    assert isinstance(registry.build(place, {}, no_wake).runner, ToneRunner)
+    with pytest.raises(ConfigError, match=r"scripted:NOTHING is not a RunnerType"):
+        registry.load("duologue.engines.runners.scripted:NOTHING")
