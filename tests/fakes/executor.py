@@ -53,6 +53,7 @@ class FakeExecutor:
         self.workers: list[FakeWorker] = []
         self.abandoned: list[FakeWorker] = []
         self.refusal: EngineError | None = None
+        self.closed = 0
         self._stubborn = stubborn
         self._stuck = stuck
 
@@ -65,3 +66,6 @@ class FakeExecutor:
             await asyncio.Event().wait()
         self.workers.append(worker)
         return worker
+
+    async def close(self) -> None:
+        self.closed += 1

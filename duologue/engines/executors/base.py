@@ -1,7 +1,7 @@
 """Where a worker runs: the seam between the pools and threads, processes or a cluster.
 
-A new executor is one file here that passes the contract suite, and one line in ``EXECUTORS``. This
-module must not know what a worker runs.
+A new executor is one file here, one line in ``EXECUTORS``, and one in ``KINDS`` of its tests, which
+hold it to the contract. This module must not know what a worker runs.
 """
 
 from __future__ import annotations
@@ -71,4 +71,8 @@ class Executor(Protocol):
         Raises:
             EngineError: It cannot be started at all.
         """
+        ...
+
+    async def close(self) -> None:
+        """Let go of what workers shared. None of them lives; more may be started after it."""
         ...

@@ -25,6 +25,9 @@ class InlineExecutor:
         """Start a thread; ``env`` and ``interpreter`` of the spec have no effect."""
         return InlineWorker(spec, listener)
 
+    async def close(self) -> None:
+        """Workers share nothing."""
+
 
 class InlineWorker:
     """The loop's end of a worker thread."""

@@ -60,7 +60,8 @@ class Engine:
 
     Args:
         pipelines: By name, as ``load_pipelines`` returns them.
-        executors: Further ones, or in place of the usual ones, by name.
+        executors: Further ones, or in place of the usual ones, by name. Stopping closes those
+            that are in use.
         edges: Edge functions by name.
 
     Concurrency:
@@ -80,7 +81,12 @@ class Engine:
         self._pipelines = dict(pipelines)
         self._metrics = metrics or Metrics(LabelSets())
         self._clock = clock or SystemClock()
-        available = {name: make() for name, make in EXECUTORS.items()} | dict(executors or {})
+        used = sorted({stage.executor for each in pipelines.values() for stage in each.stages})
+        ready_made = executors or {}
+        available = {
+            name: ready_made[name] if name in ready_made else EXECUTORS[name](settings)
+            for name in used
+        }
         self._pools = {
             pipeline.stage_key(index): StagePool(
                 pipeline.stage_key(index),
@@ -99,7 +105,7 @@ class Engine:
             for index, stage in enumerate(pipeline.stages)
         }
         replicas = [replica for pool in self._pools.values() for replica in pool.replicas]
-        self._fleet = Fleet(replicas, settings.stop_timeout_s)
+        self._fleet = Fleet(replicas, list(available.values()), settings.stop_timeout_s)
         self._table = RequestTable(settings.cancel_grace_s, edges)
         self._subscribers: dict[str, Subscriber] = {}
         self._accepting = False

@@ -12,6 +12,7 @@ import structlog
 
 from duologue.core.errors import EngineError
 from duologue.core.tasks import guard
+from duologue.engines.executors.base import Executor
 from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
 
 log = structlog.get_logger(__name__)
@@ -21,14 +22,17 @@ Progress = Callable[[ReplicaChange], None]
 
 
 class Fleet:
-    """All replicas of an engine, and the task group that holds them.
+    """All replicas of an engine, the task group that holds them, and where they run.
 
     Concurrency:
         Belongs to the event loop; one of the few owners of a task group.
     """
 
-    def __init__(self, replicas: Sequence[Replica], stop_timeout_s: float) -> None:
+    def __init__(
+        self, replicas: Sequence[Replica], executors: Sequence[Executor], stop_timeout_s: float
+    ) -> None:
         self._replicas = replicas
+        self._executors = executors
         self._stop_timeout_s = stop_timeout_s
         self._keeper: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
@@ -66,6 +70,8 @@ class Fleet:
                 group.create_task(replica.stop(self._stop_timeout_s))
         keeper.cancel()
         await asyncio.wait((keeper,))
+        for executor in self._executors:
+            await executor.close()
         killed = [replica.name for replica in self._replicas if replica.had_to_be_killed]
         if killed:
             log.error("workers_killed", workers=killed, limit_s=self._stop_timeout_s)

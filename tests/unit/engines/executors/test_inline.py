@@ -3,36 +3,28 @@ from __future__ import annotations
 import asyncio
 import threading
 
-import pytest
-
 from duologue.engines.executors.inline import InlineExecutor
 from duologue.engines.messages import Open, Report, WorkerSpec
 from duologue.engines.payloads import TextDelta
-from tests.unit.engines.executors.executor_contract import Ear, ExecutorContract, spec, stop
+from tests.unit.engines.executors.kinds import Ear, spec, stop
 
 
-class TestInlineExecutor(ExecutorContract):
-    @pytest.fixture
-    def executor(self) -> InlineExecutor:
-        return InlineExecutor()
+async def test_the_worker_is_a_thread_with_its_name() -> None:
+    ear = Ear()
+    worker = await InlineExecutor().start(spec(name="speech/3"), ear)
+    await ear.ready()
+    assert "speech/3" in {thread.name for thread in threading.enumerate()}
+    await stop(worker, ear)
 
-    async def test_the_worker_is_a_thread_with_its_name(self, executor: InlineExecutor) -> None:
-        ear = Ear()
-        worker = await executor.start(spec(name="speech/3"), ear)
-        await ear.ready()
-        assert "speech/3" in {thread.name for thread in threading.enumerate()}
-        await stop(worker, ear)
 
-    async def test_reports_that_gather_while_the_loop_is_busy_come_in_order(
-        self, executor: InlineExecutor
-    ) -> None:
-        ear = Ear()
-        worker = await executor.start(spec(), ear)
-        await ear.ready()
-        worker.send(Open("a", TextDelta(" ".join(str(number) for number in range(2000)))))
-        await ear.until(lambda: len(ear.of("a")) == 2001)
-        assert ear.text("a").split() == [str(number) for number in range(2000)]
-        await stop(worker, ear)
+async def test_reports_that_gather_while_the_loop_is_busy_come_in_order() -> None:
+    ear = Ear()
+    worker = await InlineExecutor().start(spec(), ear)
+    await ear.ready()
+    worker.send(Open("a", TextDelta(" ".join(str(number) for number in range(2000)))))
+    await ear.until(lambda: len(ear.of("a")) == 2001)
+    assert ear.text("a").split() == [str(number) for number in range(2000)]
+    await stop(worker, ear)
 
 
 def test_a_worker_that_outlives_its_loop_harms_nobody() -> None:

@@ -40,7 +40,7 @@ class Scene:
             )
             for number in range(2)
         ]
-        self.fleet = owner.fleet = Fleet(self.replicas, stop_timeout_s=0.01)
+        self.fleet = owner.fleet = Fleet(self.replicas, [self.executor], stop_timeout_s=0.01)
         self.heard: list[ReplicaChange] = []
 
     async def started(self) -> asyncio.Task[None]:
@@ -72,6 +72,7 @@ async def test_one_that_dies_meanwhile_fails_the_start_and_stops_the_rest() -> N
     with pytest.raises(EngineError, match="stage/0 died: no file"):
         await start
     assert scene.executor.workers[1].killed
+    assert scene.executor.closed == 1
 
 
 async def test_one_that_dies_later_is_replaced_and_nobody_is_told() -> None:
@@ -100,6 +101,7 @@ async def test_stopping_asks_all_at_once_and_says_whether_all_left() -> None:
     scene.executor.workers[0].lose("told to stop")
     assert not await stop
     assert [worker.killed for worker in scene.executor.workers] == [False, True]
+    assert scene.executor.closed == 1
 
 
 async def test_a_crash_of_our_own_code_fails_the_start_instead_of_hanging_it() -> None:

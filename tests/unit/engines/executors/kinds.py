@@ -1,0 +1,145 @@
+"""All executors, and what their tests hold workers by. A new executor is one line in ``KINDS``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from duologue.engines.executors.base import Executor, Loss, Worker
+from duologue.engines.executors.inline import InlineExecutor
+from duologue.engines.executors.process import ProcessExecutor
+from duologue.engines.messages import (
+    FromWorker,
+    JobEnded,
+    JobOutput,
+    JobTaken,
+    Ready,
+    Report,
+    Stop,
+    WorkerSpec,
+)
+from duologue.engines.payloads import TextDelta
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An executor under test.
+
+    Args:
+        has_processes: Its workers are processes, which can be killed.
+    """
+
+    make: Callable[[], Executor]
+    has_processes: bool = True
+
+
+KINDS: Mapping[str, Kind] = {
+    "inline": Kind(InlineExecutor, has_processes=False),
+    "process": Kind(ProcessExecutor),
+}
+
+
+class Ear:
+    """Keeps what a worker says."""
+
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+        self.losses: list[Loss] = []
+        self.news = asyncio.Event()
+
+    def on_report(self, report: Report) -> None:
+        assert not self.losses, "nothing is heard of a worker after its loss"
+        self.reports.append(report)
+        self.news.set()
+
+    def on_lost(self, loss: Loss) -> None:
+        self.losses.append(loss)
+        self.news.set()
+
+    @property
+    def messages(self) -> list[FromWorker]:
+        return [message for report in self.reports for message in report.messages]
+
+    def of(self, job: str) -> list[FromWorker]:
+        """What came of a job, but for what it has taken."""
+        jobs = [each for each in self.messages if not isinstance(each, Ready | JobTaken)]
+        return [each for each in jobs if each.job == job]
+
+    def text(self, job: str) -> str:
+        outputs = [each.payload for each in self.of(job) if isinstance(each, JobOutput)]
+        return "".join(each.text for each in outputs if isinstance(each, TextDelta))
+
+    async def until(self, done: Callable[[], bool]) -> None:
+        async with asyncio.timeout(15):
+            while not done():
+                self.news.clear()
+                await self.news.wait()
+
+    async def ready(self) -> None:
+        await self.until(lambda: bool(self.messages or self.losses))
+        assert self.losses == []
+        assert isinstance(self.messages[0], Ready)
+
+    async def ended(self, job: str) -> None:
+        await self.until(lambda: any(isinstance(each, JobEnded) for each in self.of(job)))
+
+    async def lost(self) -> Loss:
+        await self.until(lambda: bool(self.losses))
+        return self.losses[0]
+
+
+def spec(runner: str = "script", name: str = "stage/0", **fields: object) -> WorkerSpec:
+    return WorkerSpec(name=name, runner=runner, **fields)
+
+
+async def stop(worker: Worker, ear: Ear) -> None:
+    worker.send(Stop())
+    await ear.lost()
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Processes with a mark in their environment, which those that they start inherit."""
+
+    mark: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"DUOLOGUE_TEST_MARK": self.mark}
+
+    def environments(self) -> dict[int, dict[str, str]]:
+        """The environment of each, as it was started."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                variables = environment(int(entry.name))
+                if variables.get("DUOLOGUE_TEST_MARK") == self.mark:
+                    found[int(entry.name)] = variables
+        return found
+
+    def pid(self) -> int:
+        """The one that there is."""
+        (pid,) = self.environments()
+        return pid
+
+    async def gone(self) -> None:
+        async with asyncio.timeout(10):
+            while self.environments():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+
+def environment(pid: int) -> dict[str, str]:
+    """The environment with which a process was started; empty of one that has ended."""
+    try:
+        raw = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in raw.split("\0") if "=" in entry)
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
