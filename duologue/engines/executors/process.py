@@ -92,7 +92,8 @@ class _Child(asyncio.SubprocessProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._child = cast(asyncio.SubprocessTransport, transport)
         if self._work_class is WorkClass.BATCH:
-            os.setpriority(os.PRIO_PROCESS, self._child.get_pid(), BATCH_NICENESS)
+            ours = os.getpriority(os.PRIO_PROCESS, 0)
+            os.setpriority(os.PRIO_PROCESS, self._child.get_pid(), ours + BATCH_NICENESS)
         self._worker.held_by(self)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
