@@ -1,4 +1,4 @@
-"""What a worker does from birth to death, and the process that holds one.
+"""The process that holds a worker.
 
 ``python -m duologue.engines.worker FD PARENT`` talks frames on an inherited socket. This module
 must not know pools or requests.
@@ -13,54 +13,19 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from pathlib import Path
 from typing import TextIO, cast
 
 import msgspec
 
-from duologue.core.clock import SystemClock
-from duologue.core.errors import ConfigError, DuologueError, EngineError
+from duologue.core.errors import EngineError
 from duologue.engines import framing
-from duologue.engines.messages import Died, Report, WorkerSpec
-from duologue.engines.runners.registry import RunnerRegistry
-from duologue.engines.schedulers import SCHEDULERS
-from duologue.engines.stage_worker import StageWorker
+from duologue.engines.messages import Report
+from duologue.engines.worker_life import make_worker, serve
 from duologue.engines.worker_log import MarkedLines
 from duologue.telemetry.logging import configure_logging
 
-WORKER_CRASHED = "worker_crashed"
-
 _READ_BYTES = 256 * 1024
 _PR_SET_PDEATHSIG = 1
-
-
-def make_worker(spec: WorkerSpec, post: Callable[[Report], None]) -> StageWorker:
-    """Make the worker that ``spec`` describes; its runner is found and loaded when it runs."""
-    return StageWorker(
-        load=lambda wake: RunnerRegistry.installed().build(spec.runner, spec.settings, wake),
-        schedule=SCHEDULERS[spec.scheduler],
-        post=post,
-        clock=SystemClock(),
-    )
-
-
-def serve(worker: StageWorker, post: Callable[[Report], None]) -> None:
-    """Run a worker to its end; if it dies, its last words say of what."""
-    try:
-        worker.run()
-    except ConfigError as exc:
-        post(Report([Died(exc.code, exc.message)]))  # the user's typing error: where is no matter
-    except DuologueError as exc:
-        traceback.print_exc()
-        post(Report([Died(exc.code, exc.message)]))
-    # One of the three agreed places for a broad except: a bug in a runner ends this worker and
-    # nothing else, and the pool starts another.
-    except Exception as exc:  # noqa: BLE001
-        traceback.print_exc()
-        frame = traceback.extract_tb(exc.__traceback__)[-1]
-        where = f"{Path(frame.filename).name}:{frame.lineno}"
-        post(Report([Died(WORKER_CRASHED, f"{type(exc).__name__} at {where}")]))
 
 
 def main() -> None:

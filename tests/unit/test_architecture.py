@@ -52,7 +52,7 @@ WITHOUT_TEST_OF_THEIR_OWN = {
 
 BROAD_EXCEPTS = {
     "core/tasks.py:run": "a crash of one child must not take its siblings along",
-    "engines/worker.py:serve": "the last word of a dying worker is why",
+    "engines/worker_life.py:serve": "the last word of a dying worker is why",
     "cli.py:main": "a person gets a sentence, not a traceback",
 }
 """Everywhere else an exception that nobody expected is somebody's to see."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from duologue.engines.executors.base import REPLICA_LOST, Loss, WorkerListener
 from duologue.engines.messages import Died, Report, Stop, ToWorker, WorkerSpec
 from duologue.engines.stage_worker import StageWorker
-from duologue.engines.worker import make_worker, serve
+from duologue.engines.worker_life import make_worker, serve
 
 
 class InlineExecutor:
