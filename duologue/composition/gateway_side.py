@@ -29,7 +29,6 @@ from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access, SharedCount
 from duologue.gateway.call_queue import CallQueue
 from duologue.gateway.catalogue import Catalogue, served_models
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.chat import ChatRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
@@ -45,6 +44,7 @@ from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.speech import SpeechRoutes
 from duologue.gateway.http.status import FiguresPage, StatusRoutes
 from duologue.gateway.http.transcriptions import TranscriptionRoutes
+from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.telephony.endpoint import PhoneEndpoint
 from duologue.gateway.telephony.signed import TwilioRequests
@@ -183,7 +183,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     signed = TwilioRequests(gateway.telephony)
     phone = PhoneEndpoint(host, admission, access, gateway, signed, timing, connections)
     services = HttpServices(
-        EngineClient(
+        RouteRequests(
             engine,
             clock,
             id_maker(),

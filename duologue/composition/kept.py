@@ -12,9 +12,9 @@ from duologue.core.clock import Clock
 from duologue.core.ids import IdMaker
 from duologue.engines.pipeline import Pipeline
 from duologue.engines.ports import EnginePort
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.media.filming import VIDEO_JOB, Filming
+from duologue.gateway.route_requests import RouteRequests
 from duologue.hosts.answers import LocalAnswers
 from duologue.hosts.idempotency import IdempotencyKeys
 from duologue.hosts.spoken_answers import SpokenAnswers
@@ -40,7 +40,7 @@ def make_job_desk(
     from duologue.jobs.store import JobStore
 
     folder = settings.jobs.folder or settings.artifacts.cache_dir / "jobs"
-    client = EngineClient(engine, clock, new_id, settings.gateway.http.media_timeout_s)
+    client = RouteRequests(engine, clock, new_id, settings.gateway.http.media_timeout_s)
     return JobDesk(
         JobStore(folder / "jobs.sqlite"),
         JobFiles(folder),

@@ -12,7 +12,7 @@ from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.errors import ClientError, EngineError, LimitExceeded
 from duologue.engines.payloads import AudioChunk, DecodeSpeech, Transcript
 from duologue.gateway.chat.prompt import Place
-from duologue.gateway.engine_client import EngineClient
+from duologue.gateway.route_requests import RouteRequests
 
 SPEECH_RATE_HZ = 16_000
 MAX_SPEECH_S = 300
@@ -26,7 +26,7 @@ class Hearing:
         files: Reads them.
     """
 
-    def __init__(self, engine: EngineClient, files: AudioFileDecoder) -> None:
+    def __init__(self, engine: RouteRequests, files: AudioFileDecoder) -> None:
         self._engine = engine
         self._files = files
 

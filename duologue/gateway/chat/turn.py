@@ -16,7 +16,7 @@ from duologue.core.errors import EngineError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.engines.payloads import ChatRequest, TextDelta, TokenUsage, ToolCallDelta
 from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED
-from duologue.gateway.engine_client import EngineClient, Outputs
+from duologue.gateway.route_requests import Outputs, RouteRequests
 from duologue.gateway.speech.speaking import CREDIT_MS, Speaking
 from duologue.gateway.speech.voices import Manner
 from duologue.protocol.chat_completion import FinishReason
@@ -60,7 +60,7 @@ class Turn:
 
     def __init__(
         self,
-        engine: EngineClient,
+        engine: RouteRequests,
         new_id: IdMaker,
         pipeline: str,
         request: ChatRequest,

@@ -16,7 +16,6 @@ from aiohttp import web
 from duologue.codecs.pictures import CONTENT_TYPES
 from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice
 from duologue.gateway.auth import presented_key
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.body import Form, form_message, read_form, read_json
 from duologue.gateway.http.routes import EVENTS, FORM, JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
@@ -24,6 +23,7 @@ from duologue.gateway.http.streamed import event_stream
 from duologue.gateway.media import checks
 from duologue.gateway.media.drawing import drawn
 from duologue.gateway.media.offers import MediaModel, MediaModels
+from duologue.gateway.route_requests import RouteRequests
 from duologue.hosts.answers import AnswersPort
 from duologue.hosts.idempotency import checked_key
 from duologue.protocol.errors import ErrorCode, refused, shown
@@ -156,7 +156,7 @@ class ImageRoutes:
         self,
         services: HttpServices,
         models: MediaModels,
-        engine: EngineClient,
+        engine: RouteRequests,
         answers: AnswersPort,
     ) -> None:
         self._services = services

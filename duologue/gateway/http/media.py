@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from duologue.engines.media_offer import MediaOffer
 from duologue.engines.ports import EnginePort
 from duologue.gateway.admission import Admission
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.images import ImageRoutes
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.videos import VideoRoutes
 from duologue.gateway.media.filming import Filming
 from duologue.gateway.media.offers import MediaModels
+from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.ws.video_stream import VideoStreamEndpoint
 from duologue.hosts.answers import AnswersPort
 from duologue.jobs.port import JobPort
@@ -42,7 +42,7 @@ class MediaEndpoints:
     ) -> None:
         http, clock = services.settings, services.clock
         self.models = MediaModels(offers, http.default_model_for)
-        client = EngineClient(engine, clock, services.new_id, http.media_timeout_s)
+        client = RouteRequests(engine, clock, services.new_id, http.media_timeout_s)
         self._images = ImageRoutes(services, self.models, client, answers)
         self._filming = Filming(client)
         self._videos = VideoRoutes(services, self.models, self._filming, jobs)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from duologue.core.clock import Clock
 from duologue.core.ids import IdMaker
 from duologue.gateway.catalogue import Catalogue
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.settings import HttpSettings
+from duologue.gateway.route_requests import RouteRequests
 
 
 @dataclass(frozen=True, slots=True)
 class HttpServices:
     """The parts, made once in the composition root."""
 
-    engine: EngineClient
+    engine: RouteRequests
     catalogue: Catalogue
     settings: HttpSettings
     clock: Clock

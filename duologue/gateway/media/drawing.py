@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from duologue.core.errors import EngineError
 from duologue.engines.media_payloads import DrawImage, ImageData
-from duologue.gateway.engine_client import EngineClient, Outputs
+from duologue.gateway.route_requests import Outputs, RouteRequests
 
 
 class Drawings:
@@ -47,7 +47,7 @@ class Drawings:
 
 @asynccontextmanager
 async def drawn(
-    engine: EngineClient, pipeline: str, asks: Sequence[DrawImage]
+    engine: RouteRequests, pipeline: str, asks: Sequence[DrawImage]
 ) -> AsyncIterator[Drawings]:
     """Ask for images, all at once, so that they can be made together.
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable
 import msgspec
 
 from duologue.engines.media_payloads import MakeVideo, StepsDone, VideoData
-from duologue.gateway.engine_client import EngineClient
+from duologue.gateway.route_requests import RouteRequests
 
 VIDEO_JOB = "video"
 MP4 = "video/mp4"
@@ -59,7 +59,7 @@ def read_job(request: bytes) -> VideoJob:
 class Filming:
     """Makes films."""
 
-    def __init__(self, engine: EngineClient) -> None:
+    def __init__(self, engine: RouteRequests) -> None:
         self._engine = engine
 
     async def work(

@@ -19,7 +19,7 @@ from duologue.core.errors import EngineError
 from duologue.duplex_plugins.spoken.clauses import Clause, ClauseCutter, ClauseLimits
 from duologue.duplex_plugins.spoken.normaliser import speakable
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark
-from duologue.gateway.engine_client import Outputs
+from duologue.gateway.route_requests import Outputs
 from duologue.gateway.speech.voices import Manner
 
 SPEECH_RATE_HZ = 24_000

@@ -15,8 +15,8 @@ from duologue.codecs.containers import OutputFormat
 from duologue.core.audio import SAMPLE_BYTES, samples_to_ms
 from duologue.core.errors import DuologueError
 from duologue.gateway.catalogue import Catalogue
-from duologue.gateway.engine_client import Outputs
 from duologue.gateway.http.services import HttpServices
+from duologue.gateway.route_requests import Outputs
 from duologue.gateway.speech.encoding import SpeechFile, speech_format
 from duologue.gateway.speech.speaking import CREDIT_MS, SPEECH_RATE_HZ, Mark, Speaking
 from duologue.gateway.speech.voices import Manner, manner

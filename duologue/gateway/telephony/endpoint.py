@@ -22,10 +22,10 @@ from duologue.gateway.telephony.signed import TwilioRequests
 from duologue.gateway.telephony.telnyx import Telnyx
 from duologue.gateway.telephony.terms import KEY_PARAMETER, terms_of_call
 from duologue.gateway.telephony.twilio import Twilio
+from duologue.gateway.ws.accept import choose_accept
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.open_connections import OpenConnections
-from duologue.gateway.ws.reader import choose_accept
 from duologue.hosts.port import HostPort, Joined, Opening
 from duologue.sessions.via import Via
 

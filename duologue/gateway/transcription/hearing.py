@@ -18,7 +18,7 @@ from duologue.engines.payloads import (
     ListenOptions,
     Transcript,
 )
-from duologue.gateway.engine_client import EngineClient
+from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.transcription.windows import WINDOW_RATE_HZ, Window, WindowCutter
 from duologue.protocol.errors import ErrorCode, refused
 
@@ -55,7 +55,7 @@ class Hearing:
     """
 
     def __init__(
-        self, engine: EngineClient, pipeline: str, options: ListenOptions, timeout_s: float
+        self, engine: RouteRequests, pipeline: str, options: ListenOptions, timeout_s: float
     ) -> None:
         self._engine = engine
         self._pipeline = pipeline

@@ -16,13 +16,13 @@ from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.settings import GatewaySettings
+from duologue.gateway.ws.accept import choose_accept
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.connection import Connection
 from duologue.gateway.ws.form import ConnectionForm, connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.queued_session import QueuedSession
-from duologue.gateway.ws.reader import choose_accept
 from duologue.hosts.port import HostPort, Joined, LateOpening, Opening, Return
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.resumption.late_session import LateSession

@@ -27,13 +27,13 @@ from duologue.core.errors import (
 from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.policy_payloads import ActionChunk, DecideActions
 from duologue.gateway.admission import Admission
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.routes import Content, Parameter, Route
 from duologue.gateway.robot.newest import Newest
 from duologue.gateway.robot.observations import description, is_reset, observation_of
 from duologue.gateway.robot.settings import RobotSettings
+from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.ws.handshake import check_upgrade
-from duologue.gateway.ws.open_sockets import OpenSockets
+from duologue.gateway.ws.route_sockets import RouteSockets
 from duologue.protocol.errors import ErrorCode, error_body, refused, shown
 from duologue.protocol.events import ErrorBody
 from duologue.protocol.openpi import read_values, write_values
@@ -72,7 +72,7 @@ class RobotStreamEndpoint:
 
     def __init__(
         self,
-        engine: EngineClient,
+        engine: RouteRequests,
         offers: Mapping[str, PolicyOffer],
         admission: Admission,
         settings: RobotSettings,
@@ -85,7 +85,7 @@ class RobotStreamEndpoint:
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
-        self._sockets = OpenSockets("robots are connected")
+        self._sockets = RouteSockets("robots are connected")
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -158,7 +158,7 @@ class _Robot:
     def __init__(
         self,
         socket: web.WebSocketResponse,
-        engine: EngineClient,
+        engine: RouteRequests,
         model: str,
         offer: PolicyOffer,
         settings: RobotSettings,

@@ -24,7 +24,7 @@ from duologue.gateway.http.services import HttpServices
 from duologue.gateway.speech.utterance import SpeechChoice, Utterance, chosen
 from duologue.gateway.ws.form import PLAIN_PROTOCOL
 from duologue.gateway.ws.handshake import check_upgrade
-from duologue.gateway.ws.open_sockets import OpenSockets
+from duologue.gateway.ws.route_sockets import RouteSockets
 from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.speech_stream import (
     AppendText,
@@ -53,7 +53,7 @@ class SpeechStreamEndpoint:
     def __init__(self, services: HttpServices, admission: Admission) -> None:
         self._services = services
         self._admission = admission
-        self._sockets = OpenSockets("speech streams are open")
+        self._sockets = RouteSockets("speech streams are open")
 
     def routes(self) -> Sequence[Route]:
         """For the application."""

@@ -24,7 +24,7 @@ from duologue.gateway.media.filming import Filming
 from duologue.gateway.media.offers import MediaModels
 from duologue.gateway.media.video_checks import VideoFields, video_of
 from duologue.gateway.ws.handshake import check_upgrade
-from duologue.gateway.ws.open_sockets import OpenSockets
+from duologue.gateway.ws.route_sockets import RouteSockets
 from duologue.protocol.errors import ErrorCode, error_body, refused, shown
 from duologue.protocol.events import ErrorBody
 from duologue.protocol.json_refusals import body_refusal, refuse_many_strings
@@ -122,7 +122,7 @@ class VideoStreamEndpoint:
         self._admission = admission
         self._models = models
         self._filming = filming
-        self._sockets = OpenSockets("video streams are open")
+        self._sockets = RouteSockets("video streams are open")
 
     def routes(self) -> Sequence[Route]:
         """For the application."""

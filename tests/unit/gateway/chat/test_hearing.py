@@ -12,7 +12,7 @@ from duologue.core.errors import ClientError, EngineError, LimitExceeded
 from duologue.core.ids import id_maker
 from duologue.engines.payloads import AudioChunk, DecodeSpeech, Payload, Transcript
 from duologue.gateway.chat.hearing import MAX_SPEECH_S, Hearing
-from duologue.gateway.engine_client import EngineClient
+from duologue.gateway.route_requests import RouteRequests
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine
 
@@ -24,7 +24,7 @@ class Scene:
         self.samples = 0
         self.answers = answers
         self.engine = FakeEngine({"asr": self._hear})
-        client = EngineClient(self.engine, FakeClock(), id_maker(random.Random(1)), 30.0)
+        client = RouteRequests(self.engine, FakeClock(), id_maker(random.Random(1)), 30.0)
         self.hearing = Hearing(client, AudioFileDecoder())
 
     async def hear(self, *files: bytes) -> dict[tuple[int, int], str]:

@@ -22,7 +22,7 @@ from duologue.engines.payloads import (
     ToolSpec,
 )
 from duologue.gateway.chat.turn import Ending, Turn
-from duologue.gateway.engine_client import EngineClient
+from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.speech.voices import Manner
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine
@@ -71,7 +71,7 @@ class Scene:
             tools=tools or Tools(),
             schema=schema,
         )
-        client = EngineClient(self.engine, FakeClock(), id_maker(random.Random(1)), 30.0)
+        client = RouteRequests(self.engine, FakeClock(), id_maker(random.Random(1)), 30.0)
         self.turn = Turn(client, id_maker(random.Random(2)), "llm", request, manner, self.taken)
         self.sample = 0
 

@@ -8,8 +8,8 @@ from duologue.core.ids import id_maker
 from duologue.engines.media_payloads import DrawImage, ImageData, StepsDone
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, Outcome, Output, Request, Subscriber
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.media.drawing import drawn
+from duologue.gateway.route_requests import RouteRequests
 from tests.fakes.engine import FakeEngine
 
 ASK = DrawImage("a cat", 64, 48, 4, 3.5, 7)
@@ -31,8 +31,8 @@ class Answering(FakeEngine):
         subscriber.on_engine_event(Ended(request.id, request.fence, Outcome.COMPLETED))
 
 
-def client(*payloads: Payload) -> EngineClient:
-    return EngineClient(Answering(*payloads), SystemClock(), id_maker(), 10)
+def client(*payloads: Payload) -> RouteRequests:
+    return RouteRequests(Answering(*payloads), SystemClock(), id_maker(), 10)
 
 
 async def test_all_are_asked_for_at_once_and_views_are_left_out() -> None:

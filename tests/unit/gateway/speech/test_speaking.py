@@ -9,7 +9,7 @@ import pytest
 from duologue.core.errors import EngineError
 from duologue.core.ids import id_maker
 from duologue.engines.payloads import AudioChunk, Payload, SpeakText, SpeechMark
-from duologue.gateway.engine_client import EngineClient, Outputs
+from duologue.gateway.route_requests import Outputs, RouteRequests
 from duologue.gateway.speech.speaking import SPEECH_RATE_HZ, Mark, Speaking
 from duologue.gateway.speech.voices import Manner
 from tests.fakes.clock import FakeClock
@@ -61,7 +61,7 @@ def scene(
     answer: Callable[[Payload], list[Payload | EngineError]] | None = None, **how: float
 ) -> Iterator[Scene]:
     engine = FakeEngine({"tts": answer or Voice()})
-    client = EngineClient(engine, FakeClock(), id_maker(), 60)
+    client = RouteRequests(engine, FakeClock(), id_maker(), 60)
     with client.request("tts", more_input=True, credit=4000) as outputs:
         yield Scene(outputs, engine, Manner("tts", "anna", **how))
     engine.deliver()
@@ -182,7 +182,7 @@ async def test_a_voice_that_changes_its_rate_is_an_error() -> None:
 
 async def test_c48_a_hole_of_twelve_seconds_in_the_speech_is_no_end() -> None:
     engine, clock = FakeEngine(pipelines=("tts",)), FakeClock()
-    client = EngineClient(engine, clock, id_maker(), 60)
+    client = RouteRequests(engine, clock, id_maker(), 60)
     heard = b""
 
     async def listen(speaking: Speaking) -> None:

@@ -10,9 +10,9 @@ from duologue.core.errors import EngineError, ProtocolError
 from duologue.core.ids import id_maker
 from duologue.engines.payloads import Payload
 from duologue.gateway.catalogue import Catalogue, ServedModel
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.settings import HttpSettings
+from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.speech.utterance import SpeechChoice, Utterance, chosen
 from duologue.protocol.speech_stream import AudioDone, ConfigureSpeech, SpeechError, SpeechEvent
 from tests.fakes.clock import FakeClock
@@ -45,7 +45,7 @@ class Engine(FakeEngine):
 
 def services(engine: FakeEngine) -> HttpServices:
     clock = FakeClock()
-    client = EngineClient(engine, clock, id_maker(), 60)
+    client = RouteRequests(engine, clock, id_maker(), 60)
     return HttpServices(client, CATALOGUE, HttpSettings(), clock, id_maker())
 
 

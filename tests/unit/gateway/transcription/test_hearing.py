@@ -14,7 +14,7 @@ from duologue.engines.payloads import (
     Payload,
     Transcript,
 )
-from duologue.gateway.engine_client import EngineClient
+from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.transcription.hearing import WINDOW_S, HeardWindow, Hearing
 from duologue.gateway.transcription.windows import WINDOW_RATE_HZ
 from tests.fakes.clock import FakeClock
@@ -62,7 +62,7 @@ async def heard(
     recogniser: Recogniser | None, *parts: bytes
 ) -> tuple[list[HeardWindow], Hearing, Engine]:
     engine = Engine({"asr": recogniser or (lambda _: [])})
-    client = EngineClient(engine, FakeClock(), id_maker(), 60)
+    client = RouteRequests(engine, FakeClock(), id_maker(), 60)
     hearing = Hearing(client, "asr", OPTIONS, 30)
     return [each async for each in hearing.windows(pieces(*parts))], hearing, engine
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
-from duologue.gateway.ws.reader import Accept
+from duologue.gateway.ws.accept import Accept
 from tests.fakes.clock import FakeClock
 from tests.unit.gateway.raw_websocket import (
     CLOSE,

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 from structlog.testing import capture_logs
 
+from duologue.gateway.ws.accept import Accept
 from duologue.gateway.ws.channel import (
     HIGH_WATER_BYTES,
     MAX_WAITING_PONG_BYTES,
     NOT_SENT_LOW_WATER_BYTES,
 )
-from duologue.gateway.ws.reader import Accept
 from tests.unit.gateway.raw_websocket import (
     ACCEPT,
     BINARY,

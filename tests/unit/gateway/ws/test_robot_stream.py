@@ -17,9 +17,9 @@ from duologue.core.ids import id_maker
 from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.policy_payloads import ActionChunk, DecideActions
 from duologue.gateway.admission import Admission
-from duologue.gateway.engine_client import EngineClient
 from duologue.gateway.errors import errors_in_json
 from duologue.gateway.robot.settings import RobotSettings
+from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.ws.robot_stream import RobotStreamEndpoint
 from duologue.telemetry import LabelSets, Metrics
 from tests.fakes.engine import FakeEngine
@@ -71,7 +71,7 @@ async def serving(
 ) -> AsyncIterator[tuple[FakeEngine, Metrics, TestClient[web.Request, web.Application]]]:
     engine, metrics, clock = FakeEngine(pipelines=("tiny",)), Metrics(LabelSets()), SystemClock()
     endpoint = RobotStreamEndpoint(
-        EngineClient(engine, clock, id_maker(), 60),
+        RouteRequests(engine, clock, id_maker(), 60),
         {"tiny": OFFER} if offers is None else offers,
         cast("Admission", _OpenDoor()),
         RobotSettings(**settings),

@@ -12,9 +12,9 @@ from aiohttp import web
 from duologue.core.clock import SystemClock
 from duologue.core.wheel import TimerWheel
 from duologue.gateway.errors import errors_in_json
+from duologue.gateway.ws.accept import Accept
 from duologue.gateway.ws.channel import Channel, Timing
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
-from duologue.gateway.ws.reader import Accept
 from tests.fakes.clock import FakeClock
 from tests.unit.gateway.raw_websocket import PATIENCE_S
 

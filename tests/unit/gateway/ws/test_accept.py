@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from duologue.gateway.ws import callback_channel, loop_channel
-from duologue.gateway.ws.reader import choose_accept
+from duologue.gateway.ws.accept import choose_accept
 
 MODULE = "duologue.gateway.ws.callback_channel"
 

@@ -7,10 +7,10 @@ from aiohttp import WSMsgType, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from duologue.core.errors import CapacityError
-from duologue.gateway.ws.open_sockets import OpenSockets
+from duologue.gateway.ws.route_sockets import RouteSockets
 
 
-def application(sockets: OpenSockets, fault: Exception | None = None) -> web.Application:
+def application(sockets: RouteSockets, fault: Exception | None = None) -> web.Application:
     async def handle(request: web.Request) -> web.StreamResponse:
         async with sockets.hold(request, max_message_bytes=16) as socket:
             async for _ in socket:
@@ -24,7 +24,7 @@ def application(sockets: OpenSockets, fault: Exception | None = None) -> web.App
 
 
 async def test_one_more_than_may_be_open_is_refused_until_one_has_gone() -> None:
-    sockets = OpenSockets("things are open")
+    sockets = RouteSockets("things are open")
     async with TestClient(TestServer(application(sockets))) as client:
         sockets.check_room(1)
         socket = await client.ws_connect("/")
@@ -35,7 +35,7 @@ async def test_one_more_than_may_be_open_is_refused_until_one_has_gone() -> None
 
 
 async def test_a_line_that_breaks_is_closed_and_gives_its_place_back() -> None:
-    sockets = OpenSockets("things are open")
+    sockets = RouteSockets("things are open")
     async with TestClient(TestServer(application(sockets, ConnectionResetError()))) as client:
         socket = await client.ws_connect("/")
         await socket.send_str("hello")
@@ -45,7 +45,7 @@ async def test_a_line_that_breaks_is_closed_and_gives_its_place_back() -> None:
 
 
 async def test_everybody_is_told_that_the_server_goes_down() -> None:
-    sockets = OpenSockets("things are open")
+    sockets = RouteSockets("things are open")
     async with TestClient(TestServer(application(sockets))) as client:
         socket = await client.ws_connect("/")
         said = socket.receive()

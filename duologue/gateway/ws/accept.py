@@ -1,4 +1,4 @@
-"""Which of the two channels is used.
+"""How a WebSocket is accepted: which of the two channels is used.
 
 This module must not know how either works.
 """

@@ -16,7 +16,7 @@ from duologue.gateway.admission import RETRY_AFTER_S
 HEARTBEAT_S = 20.0
 
 
-class OpenSockets:
+class RouteSockets:
     """Those of one route.
 
     Args:

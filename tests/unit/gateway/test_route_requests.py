@@ -9,15 +9,15 @@ import pytest
 from duologue.core.errors import CapacityError, EngineError, ProtocolError, StageTimeout
 from duologue.core.ids import id_maker
 from duologue.engines.payloads import Payload, SpeakText, TextDelta
-from duologue.gateway.engine_client import EngineClient
+from duologue.gateway.route_requests import RouteRequests
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine
 
 HELLO = SpeakText("hello", 5)
 
 
-def client(engine: FakeEngine) -> EngineClient:
-    return EngineClient(engine, FakeClock(), id_maker(random.Random(1)), timeout_s=30.0)
+def client(engine: FakeEngine) -> RouteRequests:
+    return RouteRequests(engine, FakeClock(), id_maker(random.Random(1)), timeout_s=30.0)
 
 
 def letters(payload: Payload) -> Sequence[Payload]:
@@ -116,7 +116,7 @@ async def test_a_full_engine_refuses() -> None:
 
 async def test_a_model_that_is_silent_though_it_has_all_its_input_is_given_up() -> None:
     engine = FakeEngine({"spell": letters})
-    impatient = EngineClient(
+    impatient = RouteRequests(
         engine, FakeClock(), id_maker(random.Random(1)), timeout_s=30.0, silence_s=0.01
     )
     with pytest.raises(StageTimeout), impatient.request("spell", HELLO) as outputs:
@@ -126,7 +126,7 @@ async def test_a_model_that_is_silent_though_it_has_all_its_input_is_given_up() 
 
 async def test_a_model_that_waits_for_input_may_be_silent_until_it_has_all() -> None:
     engine = FakeEngine({"spell": letters})
-    impatient = EngineClient(
+    impatient = RouteRequests(
         engine, FakeClock(), id_maker(random.Random(1)), timeout_s=30.0, silence_s=0.0
     )
     with impatient.request("spell", more_input=True) as outputs:

@@ -1,7 +1,8 @@
 """One request to the engine, as something that a route can wait for.
 
-Leaving the ``with`` cancels what has not ended, whatever the reason for leaving. This module must
-not know routes or what a request is about.
+Leaving the ``with`` cancels what has not ended, whatever the reason for leaving. Calls do not come
+by here: their sessions submit requests themselves. This module must not know routes or what a
+request is about.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class Outputs:
             raise StageTimeout(f"nothing came from the model for {self._silence_s} s") from None
 
 
-class EngineClient:
+class RouteRequests:
     """Submits requests.
 
     Args:
