@@ -17,9 +17,10 @@ from duologue.settings import ModelSettings, Settings
 from tests.unit.gateway.raw_websocket import RawWebSocket, connected
 
 PATH = "/v1/realtime"
-LONG, SHORT = "long", "short"
-"""Models: half a minute of tones, and a fifth of a second."""
+LONG, SHORT, CALLING = "long", "short", "calling"
+"""Models: half a minute of tones, a fifth of a second, and one that first calls a function."""
 
+FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object"}}
 SAMPLES_PER_MS = 24
 LOUD = b"\x00\x20"
 UPDATE = {
@@ -40,11 +41,16 @@ def line_settings(
 ) -> Settings:
     """A voice detector that hears loudness, and two models that say tones."""
     listening = ListeningSettings(vad="vad_energy", end_of_turn=None, asr=None)
-    lines = {SHORT: "Yes", LONG: "and so on " * 50}
+    calls = [{"name": FUNCTION["name"], "arguments": "{}"}]
+    scripts: dict[str, dict[str, Any]] = {
+        SHORT: {"lines": ["Yes"]},
+        LONG: {"lines": ["and so on " * 50]},
+        CALLING: {"turns": [{"line": "One moment.", "calls": calls}, {"line": "{outputs}"}]},
+    }
     return Settings(
         models=tuple(
-            ModelSettings(name=name, plugin="scripted", options={"lines": [line]})
-            for name, line in lines.items()
+            ModelSettings(name=name, plugin="scripted", options=script)
+            for name, script in scripts.items()
         ),
         engine=EngineSettings(pipelines=("scripted", "vad_energy")),
         gateway=(gateway or GatewaySettings()).model_copy(

@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 
-from tests.faults.gateway_line import COMMIT, CREATE, LONG, PATH, UPDATE, append
+from tests.faults.gateway_line import (
+    CALLING,
+    COMMIT,
+    CREATE,
+    FUNCTION,
+    LONG,
+    PATH,
+    UPDATE,
+    append,
+)
 from tests.unit.gateway.raw_websocket import TEXT, UPGRADE, RawWebSocket, masked, request
 
 Phase = Callable[[RawWebSocket], Awaitable[None]]
@@ -64,6 +73,15 @@ async def in_the_midst_of_an_answer(line: RawWebSocket) -> None:
     await line.until("response.output_audio.delta")
 
 
+async def while_a_function_runs(line: RawWebSocket) -> None:
+    await line.upgrade(f"{PATH}?model={CALLING}")
+    session = {**UPDATE["session"], "tools": [FUNCTION]}
+    line.send_event({"type": "session.update", "session": session})
+    line.send_event(CREATE)
+    await line.until("response.function_call_arguments.done")
+    await line.until("response.done")
+
+
 async def interrupting(line: RawWebSocket) -> None:
     await in_the_midst_of_an_answer(line)
     line.send_event({"type": "response.cancel"})
@@ -85,6 +103,7 @@ PHASES: tuple[Phase, ...] = (
     right_behind_a_request_for_an_answer,
     answered,
     in_the_midst_of_an_answer,
+    while_a_function_runs,
     interrupting,
     saying_goodbye,
 )

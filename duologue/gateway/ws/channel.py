@@ -139,8 +139,8 @@ class Channel(ABC):
         """Tell whether a message may be written now."""
         return (
             self._open
-            and self._transport.get_write_buffer_size() < HIGH_WATER_BYTES
             and not self._transport.is_closing()
+            and self._transport.get_write_buffer_size() < HIGH_WATER_BYTES
         )
 
     def send(self, message: bytes) -> None:
@@ -199,8 +199,9 @@ class Channel(ABC):
         """Drop the connection. What is still to be flushed has until the close time-out."""
         self._open = False
         del self._writer  # it refers to the connection, which refers to us: a circle
-        self._transport.close()
-        if self._transport.get_write_buffer_size():
+        if not self._transport.is_closing():
+            self._transport.close()
+        if _unsent_bytes(self._transport):
             self.expire()
         else:
             self._wheel.set(self, None)
@@ -292,3 +293,12 @@ def _settle(future: asyncio.Future[None]) -> None:
 
 def _ignore(_message: bytes) -> None:
     """Nobody is listening any more."""
+
+
+def _unsent_bytes(transport: asyncio.Transport) -> int:
+    """Return what is still to be flushed."""
+    try:
+        return transport.get_write_buffer_size()
+    except AttributeError:
+        # One with TLS that was closed once more after it was lost has let go of what it would ask.
+        return 0

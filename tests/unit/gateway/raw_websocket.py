@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -198,7 +199,10 @@ class RawWebSocket:
 
     def finish(self) -> None:
         """Send no more (FIN)."""
-        self.writer.write_eof()
+        if self.writer.can_write_eof():
+            self.writer.write_eof()
+        else:  # under TLS, so without a word of it
+            self._socket.shutdown(socket.SHUT_WR)
 
     def reset(self) -> None:
         """Vanish without a word (RST)."""
@@ -207,11 +211,14 @@ class RawWebSocket:
 
 
 @asynccontextmanager
-async def connected(port: int, *, is_deaf: bool = False) -> AsyncIterator[RawWebSocket]:
+async def connected(
+    port: int, *, is_deaf: bool = False, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[RawWebSocket]:
     """Connect to a port of this machine.
 
     Args:
         is_deaf: Read the answer to the handshake and then nothing; the kernel takes little.
+        tls: Whom to trust, where the port speaks TLS.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     if is_deaf:
@@ -222,7 +229,8 @@ async def connected(port: int, *, is_deaf: bool = False) -> AsyncIterator[RawWeb
     except BaseException:
         sock.close()
         raise
-    reader, writer = await asyncio.open_connection(sock=sock)
+    name = "localhost" if tls else None
+    reader, writer = await asyncio.open_connection(sock=sock, ssl=tls, server_hostname=name)
     try:
         yield RawWebSocket(reader, writer, sock, is_deaf=is_deaf)
     finally:
