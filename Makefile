@@ -198,6 +198,22 @@ $(DIFFUSION_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	$(DIFFUSION_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,diffusion]'
 	@touch $@
 
+# Talkers and codecs, and transformers to compare them with.
+SPEECH_VENV := .venv-speech
+
+.PHONY: check-speech
+check-speech: $(SPEECH_VENV)/.ready ## Test speech models on tiny ones (installs transformers, 0.5 to 3 GB)
+	$(SPEECH_VENV)/bin/python -m pytest -m speech tests/unit/codecs/mimi tests/unit/engines/models \
+		tests/unit/engines/runners/speech tests/path/test_speech_path.py tests/conformance/test_speech_models.py $(ARGS)
+
+$(SPEECH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
+	@echo "== installing transformers into $(SPEECH_VENV)"
+	@$(BIN)/python -m venv $(SPEECH_VENV)
+	@$(SPEECH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
+		|| echo "No build of torch for CPUs in the index: taking the full one."
+	$(SPEECH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,speech]'
+	@touch $@
+
 # The reference implementation. It asks for an older torch than its codec needs.
 MOSHI_VENV := .venv-moshi
 
@@ -236,7 +252,7 @@ $(WEBRTC_VENV)/.ready: pyproject.toml
 
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(SPEECH_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------

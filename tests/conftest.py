@@ -6,8 +6,10 @@ import asyncio
 import inspect
 import logging
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +48,22 @@ NEED_DIFFUSERS = [
 ]
 """Files whose tests carry the marker ``diffusion``, likewise."""
 
+NEED_SPEECH = [
+    "unit/codecs/mimi/test_hub_layout.py",
+    "unit/engines/models/test_checkpoint_folder.py",
+    *(f"unit/engines/models/{each}" for each in ("code2wav", "code_talker", "decoder")),
+    *(
+        f"unit/engines/runners/speech/test_{each}.py"
+        for each in (
+            *("code2wav_codec", "csm", "mimi_codec", "qwen3_omni", "text_tokens"),
+            "torch_settings",
+        )
+    ),
+]
+"""Files whose tests carry the marker ``speech``: they need torch, tokenizers and transformers."""
+
+HAS_SPEECH = all(find_spec(each) for each in ("torch", "tokenizers", "transformers"))
+
 NEED_AIOSQLITE = [
     "unit/jobs",
     *(f"unit/gateway/http/test_{each}.py" for each in ("images", "media", "videos")),
@@ -65,9 +83,19 @@ collect_ignore = [
     *([] if find_spec("aiosqlite") else NEED_AIOSQLITE),
     *([] if find_spec("torch") else NEED_TORCH),
     *([] if find_spec("diffusers") else NEED_DIFFUSERS),
+    *([] if HAS_SPEECH else NEED_SPEECH),
     *([] if HAS_REDIS else NEED_REDIS),
 ]
 collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH_TOO
+
+
+@pytest.fixture(scope="session")
+def tiny_speech(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Give the folder of a tiny speech model, made once; see ``tests.fakes.tiny_speech``."""
+    from tests.fakes.tiny_speech.make import make
+
+    folder = tmp_path_factory.mktemp("tiny_speech")
+    return cache(lambda name: make(name, folder / name))
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ from duologue.engines.runners.contract import Runner
 ENTRY_POINT_GROUP = "duologue.runners"
 
 BUILT_IN: Mapping[str, str] = {
+    "csm": "duologue.engines.runners.speech.csm:CSM",
     "diffusion": "duologue.engines.runners.diffusion.runner:DIFFUSION",
     "energy_vad": "duologue.engines.runners.vad.energy:ENERGY_VAD",
     "fixed_end_of_turn": "duologue.engines.runners.end_of_turn.fixed:FIXED_END_OF_TURN",
@@ -29,6 +30,7 @@ BUILT_IN: Mapping[str, str] = {
     "openai_speech": "duologue.engines.runners.tts.openai_url:OPENAI_SPEECH",
     "openai_transcribe": "duologue.engines.runners.asr.openai_url:OPENAI_TRANSCRIBE",
     "policy": "duologue.engines.runners.policy.runner:POLICY",
+    "qwen3_omni": "duologue.engines.runners.speech.qwen3_omni:QWEN3_OMNI",
     "script": "duologue.engines.runners.scripted:SCRIPT",
     "silero_vad": "duologue.engines.runners.vad.silero:SILERO_VAD",
     "sketch": "duologue.engines.runners.sketch:SKETCH",
