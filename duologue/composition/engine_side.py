@@ -28,6 +28,7 @@ from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines, stage_keys
 from duologue.gateway.admission import Workers
 from duologue.gateway.settings import NOT_KEYS
+from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
@@ -71,7 +72,15 @@ class EngineSide:
     @property
     def looks(self) -> tuple[Callable[[], None], ...]:
         """Publish what nobody writes between scrapes."""
-        return (self.sessions.note_fills, self.engine.note_fills, self._note_recordings)
+        return (
+            self.sessions.note_fills,
+            self.engine.note_fills,
+            self._note_queue,
+            self._note_recordings,
+        )
+
+    def _note_queue(self) -> None:
+        self.metrics.bound_fill["call_queue"].set(self.host.queue.fill)
 
     def _note_recordings(self) -> None:
         waiting_bytes = 0 if self.recordings is None else self.recordings.waiting_bytes
@@ -149,7 +158,8 @@ def make_engine_side(
             trace=None if traces is None else traces.turn,
         ),
     )
-    host = LocalHost(sessions, clock, wheel)
+    queue = CallQueue(settings.gateway.queued_calls, metrics.calls_queued)
+    host = LocalHost(sessions, clock, wheel, queue)
     jobs = make_job_desk(settings, pipelines.values(), engine, clock, new_id or id_maker())
     return EngineSide(engine, plugins, sessions, host, jobs, metrics, wheel, recordings, traces)
 

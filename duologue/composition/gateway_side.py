@@ -27,7 +27,6 @@ from duologue.gateway.admin.routes import AdminRoutes
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access, SharedCount
-from duologue.gateway.call_queue import CallQueue
 from duologue.gateway.catalogue import Catalogue, served_models
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.chat import ChatRoutes
@@ -172,8 +171,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     gateway = settings.gateway
     tls = chosen_tls(settings, clock.wall_time())
     access = Access(gateway, clock, metrics, ground.shared)
-    queue = CallQueue(gateway.queued_calls, metrics.calls_queued)
-    admission = Admission(host, ground.workers, queue)
+    admission = Admission(host, ground.workers)
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     connections = OpenConnections()
     calls = Calls(host, gateway.webrtc, clock, wheel, id_maker())
@@ -231,7 +229,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         metrics,
     )
     door = FrontDoor(access, admission, gateway.http)
-    looks: list[Callable[[], None]] = [*ground.looks, partial(_note_door, metrics, door, queue)]
+    looks: list[Callable[[], None]] = [*ground.looks, partial(_note_door, metrics, door)]
     wyoming = (
         None
         if gateway.wyoming_port is None or not ground.is_first
@@ -285,9 +283,8 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     )
 
 
-def _note_door(metrics: Metrics, door: FrontDoor, queue: CallQueue) -> None:
+def _note_door(metrics: Metrics, door: FrontDoor) -> None:
     """Publish how many tasks there are, and how full the bound on plain requests is."""
-    metrics.bound_fill["call_queue"].set(queue.fill)
     metrics.loop_tasks.set(len(asyncio.all_tasks()))
     metrics.bound_fill["http_requests"].set(door.fill)
 

@@ -145,6 +145,7 @@ def _look(side: EngineSide, settings: Settings, order: HostOrder, loaded: asynci
         sessions=len(sessions),
         max_sessions=settings.sessions.max_sessions,
         detached=sessions.detached,
+        waiting=len(side.host.queue),
         workers_ready=workers.ready,
         workers=workers.total,
         every_stage=workers.every_stage,

@@ -209,6 +209,7 @@ class Status(LinkStruct, frozen=True):
         sessions: That are open, with places kept.
         max_sessions: The limit.
         detached: Of them, those that wait for their client.
+        waiting: Calls that wait for a place.
         workers_ready, workers, every_stage: As ``gateway.admission.Workers``.
         edges: That are up, of ``edges_expected``.
         tag: Of this start of the host; stands in the ids of its sessions.
@@ -219,6 +220,7 @@ class Status(LinkStruct, frozen=True):
     sessions: int = 0
     max_sessions: int = 0
     detached: int = 0
+    waiting: int = 0
     workers_ready: int = 0
     workers: int = 0
     every_stage: bool = False

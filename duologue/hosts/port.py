@@ -63,7 +63,18 @@ class LookingOn(_Arrival, frozen=True, kw_only=True):
     owner: Owner = ANYBODY
 
 
-Arrival: TypeAlias = Opening | LateOpening | Return | LookingOn
+class InTurn(_Arrival, frozen=True, kw_only=True):
+    """A client that would rather wait for a place than be refused.
+
+    Args:
+        timeout_s: It waits no longer.
+    """
+
+    opening: Opening | LateOpening
+    timeout_s: float
+
+
+Arrival: TypeAlias = Opening | LateOpening | Return | LookingOn | InTurn
 
 
 class Joined(SessionPort, Protocol):
@@ -102,7 +113,8 @@ class HostPort(Protocol):
         """Refuse what ``open`` would refuse, as far as can be told without asking.
 
         Raises:
-            CapacityError: There is no room, or the host is going down or cannot be reached.
+            CapacityError: There is no room, or others wait for it; or the host is going down or
+                cannot be reached.
         """
         ...
 
@@ -111,7 +123,7 @@ class HostPort(Protocol):
 
         Raises:
             ClientError: It may not have what it asks for.
-            CapacityError: There is no room.
+            CapacityError: There is no room, or others wait for it; or too many wait already.
         """
         ...
 

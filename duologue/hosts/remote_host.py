@@ -11,6 +11,7 @@ from typing import Protocol
 
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, DuologueError
+from duologue.hosts.call_queue import others_wait
 from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.faults import host_lost
 from duologue.hosts.link_end import LinkEnd
@@ -129,6 +130,8 @@ class RemoteHost:
                 f"{status.sessions} sessions are open, the limit is {status.max_sessions}",
                 retry_after_s=RETRY_AFTER_S,
             )
+        if status.waiting:
+            raise others_wait(status.waiting)
 
     async def open(self, arrival: Arrival) -> Joined:
         """Receive a client."""

@@ -17,7 +17,6 @@ from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
-from duologue.gateway.call_queue import CallQueue
 from duologue.gateway.catalogue import Catalogue, served_models
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
@@ -34,6 +33,7 @@ from duologue.gateway.telephony.voice import TwilioVoiceRoutes
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
+from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.settings import SessionSettings
@@ -93,9 +93,9 @@ async def small_server(
             keep=flights.append,
         ),
     )
-    host = LocalHost(manager, clock, wheel)
+    host = LocalHost(manager, clock, wheel, CallQueue(settings.queued_calls))
     access = Access(settings, clock, metrics)
-    admission = Admission(host, lambda: server.workers, CallQueue(settings.queued_calls))
+    admission = Admission(host, lambda: server.workers)
     timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
     connections = OpenConnections()
     realtime = RealtimeEndpoint(host, admission, access, settings, timing, connections)
