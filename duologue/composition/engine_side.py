@@ -30,6 +30,7 @@ from duologue.gateway.admission import Workers
 from duologue.gateway.settings import NOT_KEYS
 from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
+from duologue.hosts.request_slots import RequestSlots
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.resumption.checkpoint_keeper import CheckpointKeeper
@@ -55,6 +56,7 @@ class EngineSide:
     plugins: Mapping[str, DuplexPlugin]
     sessions: SessionManager
     host: LocalHost
+    slots: RequestSlots
     jobs: JobDesk | None
     metrics: Metrics
     wheel: TimerWheel
@@ -75,12 +77,13 @@ class EngineSide:
         return (
             self.sessions.note_fills,
             self.engine.note_fills,
-            self._note_queue,
+            self._note_door,
             self._note_recordings,
         )
 
-    def _note_queue(self) -> None:
+    def _note_door(self) -> None:
         self.metrics.bound_fill["call_queue"].set(self.host.queue.fill)
+        self.metrics.bound_fill["http_requests"].set(self.slots.fill)
 
     def _note_recordings(self) -> None:
         waiting_bytes = 0 if self.recordings is None else self.recordings.waiting_bytes
@@ -161,7 +164,19 @@ def make_engine_side(
     queue = CallQueue(settings.gateway.queued_calls, metrics.calls_queued)
     host = LocalHost(sessions, clock, wheel, queue)
     jobs = make_job_desk(settings, pipelines.values(), engine, clock, new_id or id_maker())
-    return EngineSide(engine, plugins, sessions, host, jobs, metrics, wheel, recordings, traces)
+    http = settings.gateway.http
+    return EngineSide(
+        engine=engine,
+        plugins=plugins,
+        sessions=sessions,
+        host=host,
+        slots=RequestSlots(http.max_requests, http.queued_requests),
+        jobs=jobs,
+        metrics=metrics,
+        wheel=wheel,
+        recordings=recordings,
+        traces=traces,
+    )
 
 
 def make_plugins(settings: Settings) -> Mapping[str, DuplexPlugin]:

@@ -58,6 +58,7 @@ from duologue.gateway.ws.speech_stream import SpeechStreamEndpoint
 from duologue.gateway.wyoming.server import WyomingServer
 from duologue.hosts.answers import AnswersPort
 from duologue.hosts.port import HostPort
+from duologue.hosts.request_slots import SlotsPort
 from duologue.jobs.port import JobPort
 from duologue.settings import Settings
 from duologue.telemetry import LoopLagProbe, Metrics
@@ -72,6 +73,7 @@ class Ground:
 
     Args:
         workers: Takes a look at the engine.
+        slots: For plain requests.
         answers: That later requests refer to.
         jobs: Takes work that is fetched later; ``None``: no model does any.
         looks: Publish what nobody writes between scrapes.
@@ -87,6 +89,7 @@ class Ground:
     clock: Clock
     wheel: TimerWheel
     workers: Callable[[], Workers]
+    slots: SlotsPort
     answers: AnswersPort
     jobs: JobPort | None = None
     looks: Sequence[Callable[[], None]] = ()
@@ -228,8 +231,8 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         clock,
         metrics,
     )
-    door = FrontDoor(access, admission, gateway.http)
-    looks: list[Callable[[], None]] = [*ground.looks, partial(_note_door, metrics, door)]
+    door = FrontDoor(access, admission, gateway.http, ground.slots)
+    looks: list[Callable[[], None]] = [*ground.looks, partial(_note_tasks, metrics)]
     wyoming = (
         None
         if gateway.wyoming_port is None or not ground.is_first
@@ -283,10 +286,8 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     )
 
 
-def _note_door(metrics: Metrics, door: FrontDoor) -> None:
-    """Publish how many tasks there are, and how full the bound on plain requests is."""
+def _note_tasks(metrics: Metrics) -> None:
     metrics.loop_tasks.set(len(asyncio.all_tasks()))
-    metrics.bound_fill["http_requests"].set(door.fill)
 
 
 async def drained(idle: asyncio.Future[None] | asyncio.Task[None], stop_now: asyncio.Event) -> None:

@@ -120,6 +120,7 @@ def _server(
             engine=side.engine,
             look=partial(_look, side, settings, order, loaded),
             figures=taker.take,
+            slots=side.slots,
             answers=make_answers(settings.gateway.http, clock),
             jobs=side.jobs,
             rates={

@@ -16,6 +16,7 @@ from duologue.hosts.faults import host_lost
 from duologue.hosts.fleet_answers import FleetAnswers
 from duologue.hosts.fleet_engine import FleetEngine
 from duologue.hosts.fleet_jobs import FleetJobs, Keeper
+from duologue.hosts.held_slot import HostSlots
 from duologue.hosts.local import unknown_call
 from duologue.hosts.messages import Status
 from duologue.hosts.port import (
@@ -26,6 +27,7 @@ from duologue.hosts.port import (
     LookingOn,
     Opening,
     Return,
+    Slot,
 )
 from duologue.hosts.remote_host import CallHolder, RemoteHost
 from duologue.hosts.routed_late import RoutedLate
@@ -53,6 +55,7 @@ class HostFleet:
         self.answers = FleetAnswers(
             lambda: [(host.status.tag, host.answers) for host in self._linked()]
         )
+        self.slots = HostSlots(self._slot)
         self._local = local
         self._held: dict[str, Owner] = {}
         self._calls: CallHolder | None = None
@@ -222,9 +225,24 @@ class HostFleet:
         statuses = [host.status if host.is_linked else None for host in self.members]
         return [self.members[place] for place in by_room(statuses)]
 
-    def _engines(self) -> list[EnginePort]:
+    def _by_work(self) -> list[RemoteHost]:
+        """Return the hosts that take requests, the one with the fewest of this gateway first."""
         able = [host for host in self._linked() if host.status.loaded and host.status.accepting]
-        return [host.engine for host in sorted(able, key=lambda host: len(host.engine))]
+        return sorted(able, key=lambda host: len(host.engine))
+
+    def _engines(self) -> list[EnginePort]:
+        return [host.engine for host in self._by_work()]
+
+    async def _slot(self, wait_s: float) -> Joined:
+        """Take a slot where one is free, else wait for one where the request would go."""
+        hosts = self._by_work()
+        if len(hosts) > 1:
+            for host in hosts:
+                with suppress(CapacityError):
+                    return await host.open(Slot(wait_s=0))
+        for host in hosts:
+            return await host.open(Slot(wait_s=wait_s))
+        raise host_lost()
 
     def _keepers(self) -> list[Keeper]:
         return [

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.link_struct import Fault, LinkStruct, NumberedEvent, Packed
-from duologue.hosts.port import Arrival
+from duologue.hosts.port import Wanted
 from duologue.hosts.questions import Question, Reply
 from duologue.protocol.events import ErrorBody
 from duologue.sessions.owners import Owner
@@ -23,7 +23,7 @@ class Open(LinkStruct, frozen=True):
     """A client arrives; ``Opened`` or ``Refused`` answers. Channels are numbered by who opens."""
 
     channel: int
-    arrival: Arrival
+    arrival: Wanted
 
 
 class Attach(LinkStruct, frozen=True):

@@ -6,6 +6,7 @@ nor what a session is.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -75,6 +76,23 @@ class InTurn(_Arrival, frozen=True, kw_only=True):
 
 
 Arrival: TypeAlias = Opening | LateOpening | Return | LookingOn | InTurn
+
+
+class Slot(_Arrival, frozen=True, kw_only=True):
+    """A plain request wants to be worked on: no client, but it comes, waits and leaves like one.
+
+    Args:
+        wait_s: It would wait so long.
+    """
+
+    wait_s: float
+
+
+Wanted: TypeAlias = Arrival | Slot
+"""What a channel is opened for."""
+
+Coming: TypeAlias = "Callable[[], Awaitable[Joined]]"
+"""What takes time to be opened; raises ``DuologueError`` where it cannot be."""
 
 
 class Joined(SessionPort, Protocol):

@@ -19,7 +19,7 @@ from duologue.hosts.local import unknown_call
 from duologue.hosts.messages import AnswerFailed, CallBegan, CallEnded, OfLink, Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import unpack_event
-from duologue.hosts.port import Arrival, Joined, LookingOn, Opening
+from duologue.hosts.port import Coming, Joined, LookingOn, Opening, Wanted
 from duologue.hosts.questions import (
     AskAllFigures,
     AskFigures,
@@ -133,8 +133,8 @@ class RemoteHost:
         if status.waiting:
             raise others_wait(status.waiting)
 
-    async def open(self, arrival: Arrival) -> Joined:
-        """Receive a client."""
+    async def open(self, arrival: Wanted) -> Joined:
+        """Receive a client, or take a slot."""
         return await self._linked().open(arrival)
 
     def begin(self, opening: Opening) -> Joined:
@@ -213,7 +213,7 @@ class RemoteHost:
         self.engine.lost()
         self._changed.set()
 
-    def receive(self, arrival: Arrival) -> Joined | Awaitable[Joined]:
+    def receive(self, arrival: Wanted) -> Joined | Coming:
         """Receive somebody from another gateway."""
         if self.calls is None or not isinstance(arrival, LookingOn):
             raise unknown_call(getattr(arrival, "call_id", ""))

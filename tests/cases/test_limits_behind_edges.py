@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 
+from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import ApiKeySettings, GatewaySettings
+from duologue.jobs.settings import JobSettings
 from duologue.sessions.settings import SessionSettings
 from duologue.settings import Settings
 from tests.cases.test_edges import UPGRADE, event_of
 from tests.fakes.edged_gateway import EdgedGateway, edged_gateway
 from tests.fakes.link import until
-from tests.fakes.media_gateway import error_of
+from tests.fakes.media_gateway import API_KEY, error_of, media_settings
 from tests.fakes.small_gateway import small_settings
 
 PATH = "/v1/realtime?model=echo"
@@ -160,3 +163,42 @@ async def test_calls_of_a_key_count_as_requests_at_all_gateways_together() -> No
             await event_of(call, "session.created")
         for edge in (0, 1):
             assert (await at.refused(edge))[:2] == (429, "rate_limited")
+
+
+async def test_plain_requests_wait_for_a_slot_of_all_gateways_together(tmp_path: Path) -> None:
+    http = HttpSettings(max_requests=1, queued_requests=1)
+    door = GatewaySettings(port=0, drain_timeout_s=0, api_keys=(API_KEY,), http=http)
+    asked = media_settings(gateway=door, jobs=JobSettings(folder=tmp_path))
+    async with AsyncExitStack() as stack:
+        at = await lines(stack, asked, Authorization=f"Bearer {API_KEY}")
+        engine, slots = at.server.host.side.engine, at.server.host.side.slots
+        patient = {"Prefer": "wait=30"}
+
+        async def draw(edge: int, prompt: str, **headers: str) -> tuple[int, str]:
+            url = f"{at.server.urls[edge]}/v1/images/generations"
+            async with at.http.post(url, json={"prompt": prompt}, headers=headers) as answer:
+                body = await answer.json()
+                return answer.status, body["error"]["code"] if "error" in body else ""
+
+        endless = asyncio.create_task(draw(0, "never"))
+        await until(lambda: engine.stats().requests == 1)
+        assert await draw(1, "waves") == (503, "server_full")
+        async with asyncio.TaskGroup() as group:
+            waits = group.create_task(draw(1, "waves", **patient))
+            await until(lambda: slots.waiting == 1)
+            assert await draw(0, "waves", **patient) == (503, "server_full"), "the queue is full"
+            endless.cancel()
+        assert waits.result() == (200, "")
+        assert slots.fill == 0
+
+        # A gateway that is gone takes its requests with it, and those that waited there.
+        gone = [asyncio.create_task(draw(0, "never"))]
+        await until(lambda: slots.fill == 1)
+        gone.append(asyncio.create_task(draw(0, "never", **patient)))
+        await until(lambda: slots.waiting == 1)
+        links = at.server.host.server.edges
+        next(link for link, edge in links.items() if edge.name == "edge-0").close("for the test")
+        await until(lambda: slots.fill == slots.waiting == 0)
+        assert await draw(1, "waves") == (200, "")
+        for task in gone:
+            assert await task == (503, "session_host_lost")
