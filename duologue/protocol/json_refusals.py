@@ -12,15 +12,12 @@ import re
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from duologue.core.errors import LimitExceeded, ProtocolError
+from duologue.core.errors import ProtocolError
 from duologue.protocol.errors import SHOWN_CHARS, ErrorCode, refused, shown
-from duologue.protocol.limits import MAX_EVENT_ID_CHARS, MAX_VALUES
+from duologue.protocol.limits import MAX_EVENT_ID_CHARS
 
 _DUPLICATES_SOUGHT_BYTES = 256 * 1024
 """Above this size the search would cost more than the last of two equal keys can harm."""
-
-_COUNTED_FROM_BYTES = 256 * 1024
-"""A smaller message takes a few milliseconds at most, whatever is in it."""
 
 _WHERE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`\Z")
 _MISSING = re.compile(r"\AObject missing required field `(?P<field>[^`]*)`")
@@ -69,34 +66,6 @@ def refusal(exc: Exception, message: bytes) -> ProtocolError:
 def body_refusal(exc: Exception) -> ProtocolError:
     """Turn the decoder's error into the one about the body of a plain HTTP request."""
     return _named(exc, "the body")
-
-
-def refuse_many_strings(message: bytes, what: str = "the message") -> None:
-    """Refuse, before it is read, a message that would take long to read.
-
-    Raises:
-        LimitExceeded: It has more than ``MAX_VALUES`` strings, keys included.
-    """
-    if len(message) <= _COUNTED_FROM_BYTES:
-        return
-    # Those within texts are escaped. To look for them costs more, so it is done where it matters.
-    if _has_many_quotes(message, escaped=True) and _has_many_quotes(message, escaped=False):
-        raise LimitExceeded(
-            f"{what} has more than {MAX_VALUES} strings and keys; send less of them at a time",
-            code=ErrorCode.LIMIT_EXCEEDED,
-        )
-
-
-def _has_many_quotes(message: bytes, *, escaped: bool) -> bool:
-    quotes = 0
-    for start in range(0, len(message), _COUNTED_FROM_BYTES):
-        end = start + _COUNTED_FROM_BYTES
-        quotes += message.count(b'"', start, end)
-        if not escaped:
-            quotes -= message.count(b'\\"', start, end)
-        if quotes > 2 * MAX_VALUES:
-            return True
-    return False
 
 
 def refuse_duplicate_keys(message: bytes) -> None:

@@ -31,8 +31,8 @@ MAX_NESTING_LEVELS = 64
 
 
 MAX_VALUES = 64 * 1024
-"""Strings of a message in JSON, or values of one in MessagePack: what is made of millions of them
-takes longer to read than a call may wait. Audio and pictures are one each."""
+"""Values of a long message, and strings: what is made of millions of them takes longer to read than
+a call may wait. Audio and pictures are one each."""
 
 MAX_CONTENT_PARTS = 128
 MAX_RESPONSE_INPUT_ITEMS = 1024

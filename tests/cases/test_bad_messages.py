@@ -32,9 +32,9 @@ async def call(request: pytest.FixtureRequest) -> AsyncIterator[Victim]:
         call.probe()
 
 
-def refusal(call: Victim, message: bytes) -> dict[str, str | None]:
+async def refusal(call: Victim, message: bytes) -> dict[str, str | None]:
     """Send it; there is one error and nothing else."""
-    (event,) = call.tell(message)
+    (event,) = await call.tell_at_length(message)
     assert event["type"] == "error", event
     error: dict[str, str | None] = event["error"]
     assert error["type"] == "invalid_request_error"
@@ -76,14 +76,14 @@ async def test_c28_what_is_no_base64_is_refused_and_nothing_of_it_kept(
 ) -> None:
     call.tell(append(AUDIO))
     held_ms = call.talk.machine.listening.audio.held_ms
-    error = refusal(call, append(audio))
+    error = await refusal(call, append(audio))
     assert (error["param"], error["event_id"]) == ("audio", "e1")
     assert error["code"] in ("invalid_base64", "invalid_value")
     assert call.talk.machine.listening.audio.held_ms == held_ms > 90
 
 
 async def test_c28_audio_that_is_missing_is_named(call: Victim) -> None:
-    error = refusal(call, b'{"event_id":"e1","type":"input_audio_buffer.append"}')
+    error = await refusal(call, b'{"event_id":"e1","type":"input_audio_buffer.append"}')
     assert error["code"] == "missing_required_parameter"
     assert (error["param"], error["event_id"]) == ("audio", "e1")
 
@@ -124,7 +124,7 @@ async def test_c29_a_bad_envelope_is_one_error(
     call: Victim, message: bytes, code: str | None
 ) -> None:
     before = call.talk.machine.config
-    error = refusal(call, message)
+    error = await refusal(call, message)
     assert error["code"] == code or (code is None and error["code"] == "invalid_json")
     assert len(error["message"] or "") < 500
     assert call.talk.machine.config is before
@@ -148,7 +148,8 @@ async def test_c29_a_bad_envelope_is_one_error(
 async def test_c29_the_clients_id_comes_back_where_it_can_be_read_and_is_sane(
     call: Victim, message: bytes, event_id: str | None
 ) -> None:
-    assert refusal(call, message)["event_id"] == event_id
+    error = await refusal(call, message)
+    assert error["event_id"] == event_id
 
 
 @pytest.mark.parametrize("private_reader", [True, False])
@@ -177,6 +178,11 @@ MILLIONS: dict[str, dict[str, object]] = {
     },
     "parts": {"type": "conversation.item.create", "item": {"content": [{"type": "x"}] * _MANY}},
     "unknown": {"type": "response.create", "x": ["a"] * _MANY},
+    "lists": {"type": "response.create", "response": {"metadata": [[]] * _MANY}},
+    "numbers": {
+        "type": "session.update",
+        "session": {"tools": [{"type": "function", "name": "x", "parameters": {"x": [1] * _MANY}}]},
+    },
 }
 
 
@@ -188,7 +194,7 @@ async def test_c29_what_is_made_of_millions_of_pieces_is_refused_before_it_is_re
     encode = json.dumps if key[1] == "json" else msgspec.msgpack.encode
     message = encode(MILLIONS[name])
     async with victim(key) as call:
-        error = refusal(call, message.encode() if isinstance(message, str) else message)
+        error = await refusal(call, message.encode() if isinstance(message, str) else message)
         assert error["code"] == "limit_exceeded"
         assert "65536" in str(error["message"])
         call.probe()
@@ -205,7 +211,7 @@ async def test_c30_one_append_holds_so_many_bytes_and_no_more(more: int, code: s
     audio = base64.b64encode(bytes(MAX_APPEND_BYTES + more)).decode()
     async with victim(("realtime", "json")) as call:
         call.send(type="session.update", session={"turn_detection": None})
-        events = call.tell(append(audio))
+        events = await call.tell_at_length(append(audio))
         if code is None:
             assert events == []
             call.talk.clock.advance(LONG_S)
@@ -253,7 +259,8 @@ async def test_c33_a_wrong_value_in_a_flat_session_is_named_and_nothing_applied(
 ) -> None:
     before = call.talk.machine.config
     update = {"type": "session.update", "session": {"instructions": "valid", **session}}
-    assert refusal(call, json.dumps(update).encode())["param"] == param
+    error = await refusal(call, json.dumps(update).encode())
+    assert error["param"] == param
     assert call.talk.machine.config is before
 
 

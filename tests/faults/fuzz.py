@@ -24,6 +24,7 @@ import msgspec
 from structlog.testing import capture_logs
 
 from duologue.engines.payloads import AudioChunk, TextDelta
+from duologue.gateway.beside_loop import LARGE_BYTES
 from duologue.gateway.ws.channel import OnMessage
 from duologue.gateway.ws.connection import Connection
 from duologue.protocol.dialect import Encoding, Family
@@ -84,6 +85,10 @@ class Peer:
         self.sent: list[bytes] = []
         self.closed: tuple[int, str] | None = None
         self.say: OnMessage = lambda _message: None
+        self.reading = asyncio.Event()
+        """It is read from; not so while a large message is being dealt with."""
+
+        self.reading.set()
         self._over = asyncio.Event()
 
     async def run(self, on_message: OnMessage) -> None:
@@ -103,6 +108,12 @@ class Peer:
 
     def close(self, code: int, reason: str) -> None:
         self.closed = (code, reason)
+
+    def hold(self, on: bool) -> None:
+        if on:
+            self.reading.clear()
+        else:
+            self.reading.set()
 
     def expire(self) -> None:
         """Nothing: a test does not wait."""
@@ -138,9 +149,16 @@ class Victim:
 
     def tell(self, message: bytes) -> list[dict[str, Any]]:
         """Send a message, and return all that it led to at once."""
+        assert len(message) <= LARGE_BYTES, "use ``tell_at_length``"
         for name, live in self._ids.items():
             message = message.replace(name.encode(), live)
         self.peer.say(message)
+        return list(self._seen())
+
+    async def tell_at_length(self, message: bytes) -> list[dict[str, Any]]:
+        """Send a message of any size, and return all that it led to."""
+        self.peer.say(message)
+        await self.peer.reading.wait()
         return list(self._seen())
 
     def send(self, **event: Any) -> list[dict[str, Any]]:

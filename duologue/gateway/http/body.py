@@ -7,6 +7,7 @@ what the messages mean.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,9 +20,11 @@ from aiohttp import (
 from aiohttp.http import HttpProcessingError
 
 from duologue.core.errors import LimitExceeded, ProtocolError
+from duologue.gateway.beside_loop import read_beside_loop
 from duologue.gateway.http.settings import HttpSettings
 from duologue.protocol.errors import ErrorCode, refused, shown
-from duologue.protocol.json_refusals import body_refusal, refuse_many_strings
+from duologue.protocol.json_refusals import body_refusal
+from duologue.protocol.json_values import refuse_many_json_values
 
 T = TypeVar("T")
 
@@ -83,7 +86,11 @@ async def read_json(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE,
         )
     raw = await read_body(request, settings)
-    refuse_many_strings(raw, "the body")
+    return await read_beside_loop(functools.partial(_decoded, decoder), raw)
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
+    refuse_many_json_values(raw, "the body")
     try:
         return decoder.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:

@@ -7,12 +7,15 @@ This module must not know aiohttp, nor what commands and events mean.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 
 from duologue.core.errors import ClientError
 from duologue.core.tasks import CrashBarrier
+from duologue.gateway.beside_loop import LARGE_BYTES, read_beside_loop
 from duologue.gateway.ws.channel import Channel
 from duologue.gateway.ws.last_words import LastWords
+from duologue.protocol.commands import Command
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode, error_body
 from duologue.protocol.json_codec import REALTIME_JSON
@@ -42,7 +45,11 @@ class Connection:
         "_close_reason",
         "_decode",
         "_encode",
+        "_group",
+        "_line",
         "_port",
+        "_pressed",
+        "_reading",
         "_send",
         "_task_writes",
         "_writer_due",
@@ -62,6 +69,12 @@ class Connection:
         self._writer_due = asyncio.Event()
         """Set together with it, to wake the task."""
 
+        self._line: deque[bytes] | None = None
+        """While a large message is being read: those that came behind it."""
+
+        self._reading: asyncio.Task[None] | None = None
+        self._pressed = False
+        self._group: asyncio.TaskGroup | None = None
         self._close_reason: str | None = None
         self._barrier = CrashBarrier(self._crashed)
 
@@ -69,15 +82,19 @@ class Connection:
         """Serve the connection until one of its ends is gone."""
         try:
             async with asyncio.TaskGroup() as group:
+                self._group = group
                 writer = group.create_task(self._write_the_rest(), name="ws-writer")
                 self._port.attach(self)
                 try:
                     await self._channel.run(self._on_message)
+                    if self._reading is not None:
+                        await asyncio.wait((self._reading,))
                 finally:
                     self._port.detach(self)
                     writer.cancel()
             await self._channel.finish()
         finally:
+            self._group = None
             self._channel.release()
             del self._barrier  # it refers to us, and a circle would outlive the connection
 
@@ -101,15 +118,43 @@ class Connection:
 
     def on_pressure(self, on: bool) -> None:
         """Read on later."""
-        self._channel.hold(on)
+        self._pressed = on
+        self._channel.hold(on or self._line is not None)
 
     def _on_message(self, message: bytes) -> None:
+        if self._line is not None or len(message) > LARGE_BYTES:
+            self._stand_in_line(message)
+            return
         command = None
         try:
             command = self._decode(message)
             self._port.offer(command)
         except ClientError as exc:
-            self._port.reject(error_body(exc, None if command is None else command.event_id))
+            self._refuse(exc, command)
+
+    def _refuse(self, exc: ClientError, command: Command | None) -> None:
+        self._port.reject(error_body(exc, None if command is None else command.event_id))
+
+    def _stand_in_line(self, message: bytes) -> None:
+        """Have a large message read beside the loop; what comes behind it waits."""
+        if self._line is not None:
+            self._line.append(message)
+        elif self._group is not None:
+            self._line = deque((message,))
+            self._channel.hold(True)
+            self._reading = self._group.create_task(self._work_off(self._line), name="ws-large")
+
+    async def _work_off(self, line: deque[bytes]) -> None:
+        with self._barrier:
+            while line:
+                message, command = line.popleft(), None
+                try:
+                    command = await read_beside_loop(self._decode, message)
+                    self._port.offer(command)
+                except ClientError as exc:
+                    self._refuse(exc, command)
+        self._line = None
+        self._channel.hold(self._pressed)
 
     def _write(self, port: SessionPort) -> None:
         channel = self._channel

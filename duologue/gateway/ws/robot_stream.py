@@ -27,6 +27,7 @@ from duologue.core.errors import (
 from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.policy_payloads import ActionChunk, DecideActions
 from duologue.gateway.admission import Admission
+from duologue.gateway.beside_loop import read_beside_loop
 from duologue.gateway.http.routes import Content, Parameter, Route
 from duologue.gateway.robot.newest import Newest
 from duologue.gateway.robot.observations import description, is_reset, observation_of
@@ -223,7 +224,7 @@ class _Robot:
                 await self._send_fault(exc)
 
     async def _take(self, message: bytes) -> None:
-        values = read_values(message)
+        values = await read_beside_loop(read_values, message)
         if is_reset(values):
             if self._newest.clear():
                 self._note_stale()

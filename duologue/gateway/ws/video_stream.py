@@ -18,6 +18,7 @@ from aiohttp import WSMessage, WSMsgType, web
 
 from duologue.core.errors import DuologueError, ProtocolError
 from duologue.gateway.admission import Admission
+from duologue.gateway.beside_loop import read_beside_loop
 from duologue.gateway.http.routes import JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.media.filming import Filming
@@ -27,7 +28,8 @@ from duologue.gateway.ws.handshake import check_upgrade
 from duologue.gateway.ws.route_sockets import RouteSockets
 from duologue.protocol.errors import ErrorCode, error_body, refused, shown
 from duologue.protocol.events import ErrorBody
-from duologue.protocol.json_refusals import body_refusal, refuse_many_strings
+from duologue.protocol.json_refusals import body_refusal
+from duologue.protocol.json_values import refuse_many_json_values
 
 PLAIN_PROTOCOL = "realtime"
 START_LIMIT_S = 10.0
@@ -184,7 +186,7 @@ class VideoStreamEndpoint:
             ) from None
         if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
             return None
-        command = _command(message)
+        command = await _command(message)
         if not isinstance(command, StartVideo):
             raise refused("the first message is session.start", "type", ErrorCode.INVALID_REQUEST)
         return command
@@ -254,7 +256,7 @@ class _Film:
             if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
                 break
             try:
-                command = _command(message)
+                command = await _command(message)
             except DuologueError as exc:
                 await self._send(VideoFault(error_body(exc)))
                 continue
@@ -286,7 +288,7 @@ async def _send(socket: web.WebSocketResponse, event: VideoEvent) -> None:
     await socket.send_str(msgspec.json.encode(event).decode())
 
 
-def _command(message: WSMessage) -> VideoCommand:
+async def _command(message: WSMessage) -> VideoCommand:
     """Read a message.
 
     Raises:
@@ -294,8 +296,11 @@ def _command(message: WSMessage) -> VideoCommand:
     """
     if message.type is WSMsgType.BINARY:
         raise refused("messages of a client are JSON text", None, ErrorCode.INVALID_JSON)
-    raw = message.data.encode()
-    refuse_many_strings(raw, "the message")
+    return await read_beside_loop(_decoded, message.data.encode())
+
+
+def _decoded(raw: bytes) -> VideoCommand:
+    refuse_many_json_values(raw)
     try:
         return _DECODER.decode(raw)
     except (msgspec.MsgspecError, RecursionError) as exc:

@@ -45,8 +45,8 @@ from duologue.protocol.json_refusals import (
     readable_event_id,
     refusal,
     refuse_duplicate_keys,
-    refuse_many_strings,
 )
+from duologue.protocol.json_values import refuse_many_json_values
 from duologue.protocol.response_events import (
     AudioDelta,
     FormattedAudioDelta,
@@ -88,6 +88,9 @@ _APPEND_HEAD = b'{"type":"input_audio_buffer.append","audio":"'
 _SPACED_APPEND_HEAD = b'{"type": "input_audio_buffer.append", "audio": "'
 """Without and with spaces, as JSON is written by most."""
 
+_TELLING_BYTES = 64
+"""The beginning of a text, with its quote: that rarely stands anywhere else."""
+
 _START_SAMPLE = b',"start_sample":'
 _ACK_HEAD = b'{"type":"session.event_ack","server_event_seq":'
 _NUMBERS = msgspec.json.Decoder(int)
@@ -116,7 +119,7 @@ def decode_duplex_command(message: bytes | str) -> Command:
         tidy = _tidy_append(message, len(_SPACED_APPEND_HEAD))
     if tidy is not None:
         return tidy
-    refuse_many_strings(message)
+    refuse_many_json_values(message)
     try:
         decoded = _COMMANDS.decode(message)
     except (msgspec.MsgspecError, RecursionError) as exc:
@@ -218,11 +221,19 @@ def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
     raw = wire.audio if wire.audio is not UNSET else wire.delta
     if raw is UNSET:
         raise refused("audio is required", "audio", ErrorCode.MISSING_PARAMETER)
-    text = bytes(raw)
     # The audio itself holds no keys: what is looked through is as short as other messages.
-    start = message.find(text)
-    refuse_duplicate_keys(message[:start] + b'""' + message[start + len(text) :])
+    start, end = _place(memoryview(raw), message)
+    refuse_duplicate_keys(message[:start] + b'""' + message[end:])
     return placed_audio(wire, decode_base64(raw, name))
+
+
+def _place(text: memoryview, message: bytes) -> tuple[int, int]:
+    """Return where a string stands that is in a message; to look for all of a long one is slow."""
+    head = bytes(text[:_TELLING_BYTES])
+    start = message.find(head)
+    while message[start : start + len(text)] != text:
+        start = message.find(head, start + 1)
+    return start, start + len(text)
 
 
 def _second_reading(message: bytes, exc: Exception) -> Command:

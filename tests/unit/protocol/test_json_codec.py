@@ -218,7 +218,7 @@ BAD_ENVELOPES: dict[str, tuple[bytes | str, str, str | None]] = {
         "invalid_json",
         None,
     ),
-    "lists never closed": (b"[" * 15_000_000, "invalid_request", None),
+    "lists never closed": (b"[" * 15_000_000, "limit_exceeded", None),
     "not a number": (
         b'{"type":"conversation.item.truncate","item_id":"i","audio_end_ms":NaN}',
         "invalid_json",

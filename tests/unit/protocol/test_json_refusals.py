@@ -3,16 +3,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from duologue.core.errors import LimitExceeded, ProtocolError
+from duologue.core.errors import ProtocolError
 from duologue.protocol.json_codec import decode_command
 from duologue.protocol.json_refusals import (
     event_type,
     readable_event_id,
     refusal,
     refuse_duplicate_keys,
-    refuse_many_strings,
 )
-from duologue.protocol.limits import MAX_VALUES
 
 
 @pytest.mark.parametrize(
@@ -151,17 +149,3 @@ def test_mcp_is_refused_with_what_to_do_instead(message: bytes, param: str) -> N
     with pytest.raises(ProtocolError, match="offer its tools here as functions") as refusal:
         decode_command(message)
     assert (refusal.value.code, refusal.value.param) == ("unsupported", param)
-
-
-@pytest.mark.parametrize(("more", "refused"), [(0, False), (1, True)])
-def test_so_many_strings_may_be_in_a_message_and_no_more(more: int, refused: bool) -> None:
-    message = b"[" + b'"aaaa",' * (MAX_VALUES - 1) + b'"a"' * (1 + more) + b"]"
-    if refused:
-        with pytest.raises(LimitExceeded, match="the body has more than 65536 strings"):
-            refuse_many_strings(message, "the body")
-    else:
-        refuse_many_strings(message, "the body")
-
-
-def test_quotes_within_a_text_are_no_strings() -> None:
-    refuse_many_strings(b'{"text":"' + b'\\"x\\"' * MAX_VALUES + b'"}')

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections import deque
 
 import pytest
 from structlog.testing import capture_logs
 
 from duologue.core.mailbox import MailboxFull
+from duologue.gateway.beside_loop import LARGE_BYTES
 from duologue.gateway.ws.connection import PULL_BYTES, Connection, close_of
 from duologue.protocol.commands import ClearAudio, Command
 from duologue.protocol.dialect import Dialect
@@ -28,6 +30,7 @@ class FakeChannel:
         self.sent: list[bytes] = []
         self.closed: tuple[int, str] | None = None
         self.calls: list[str] = []
+        self.held = False
         self._over = asyncio.Event()
         self._room = asyncio.Event()
         self.say = lambda _message: None
@@ -58,6 +61,9 @@ class FakeChannel:
     def close(self, code: int, reason: str) -> None:
         self.closed = (code, reason)
 
+    def hold(self, on: bool) -> None:
+        self.held = on
+
     def expire(self) -> None:
         self.calls.append("expire")
 
@@ -86,6 +92,7 @@ class FakePort:
         self.attached: Attachment | None = None
         self.waiting: deque[Event] = deque()
         self.full = False
+        self._news = asyncio.Event()
         self._seq = 0
 
     def attach(self, attachment: Attachment) -> None:
@@ -99,6 +106,14 @@ class FakePort:
         if self.full:
             raise MailboxFull("256 inputs are waiting, the limit is 256")
         self.offered.append(command)
+        self._news.set()
+
+    async def has(self, count: int) -> None:
+        """Wait until so many commands have come."""
+        async with asyncio.timeout(10):
+            while len(self.offered) < count:
+                self._news.clear()
+                await self._news.wait()
 
     def reject(self, error: ErrorBody) -> None:
         self.rejected.append(error)
@@ -178,6 +193,84 @@ async def test_a_session_that_takes_no_more_has_the_client_told_so() -> None:
         scene.channel.say(b'{"type":"input_audio_buffer.clear","event_id":"mine"}')
         (error,) = scene.port.rejected
         assert (error.code, error.event_id) == (ErrorCode.RATE_LIMITED, "mine")
+
+
+class SlowReading:
+    """A dialect that reads large messages when it is told to, and notes in which thread."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.threads: list[int] = []
+        self.dialect = Dialect("slow", self._read, encode_event)
+
+    def _read(self, message: bytes) -> Command:
+        if len(message) > LARGE_BYTES:
+            self.threads.append(threading.get_ident())
+            assert self.go.wait(10)
+            return decode_command(message.rstrip(b" "))
+        return decode_command(message)
+
+
+def clear(event_id: str, size: int = 0) -> bytes:
+    return b'{"type":"input_audio_buffer.clear","event_id":"%s"}' % event_id.encode() + b" " * size
+
+
+async def test_a_large_message_is_read_beside_the_loop_and_keeps_its_place() -> None:
+    slow = SlowReading()
+    async with Scene(dialect=slow.dialect) as scene:
+        scene.channel.say(clear("one"))
+        scene.channel.say(clear("two", LARGE_BYTES))
+        scene.channel.say(clear("three"))
+        scene.channel.say(b"{}")
+        scene.channel.say(clear("four", LARGE_BYTES))
+        assert scene.channel.held
+        await turns()
+        assert [command.event_id for command in scene.port.offered] == ["one"]
+        slow.go.set()
+        await scene.port.has(4)
+        await turns()
+        assert not scene.channel.held
+        scene.channel.say(clear("five"))
+        ids = [command.event_id for command in scene.port.offered]
+        assert ids == ["one", "two", "three", "four", "five"]
+        assert len(scene.port.rejected) == 1
+    assert len(slow.threads) == 2
+    assert threading.get_ident() not in slow.threads
+
+
+async def test_a_goodbye_behind_a_large_message_is_no_reason_to_lose_it() -> None:
+    slow = SlowReading()
+    async with Scene(dialect=slow.dialect) as scene:
+        scene.channel.say(clear("one", LARGE_BYTES))
+        scene.channel.hang_up()
+        await turns()
+        slow.go.set()
+    assert [command.event_id for command in scene.port.offered] == ["one"]
+
+
+async def test_a_session_under_pressure_is_not_read_on_because_a_large_message_is_done() -> None:
+    slow = SlowReading()
+    async with Scene(dialect=slow.dialect) as scene:
+        scene.channel.say(clear("one", LARGE_BYTES))
+        assert scene.port.attached is not None
+        scene.port.attached.on_pressure(True)
+        slow.go.set()
+        await scene.port.has(1)
+        await turns()
+        assert scene.channel.held
+        scene.port.attached.on_pressure(False)
+        assert not scene.channel.held
+
+
+async def test_a_bug_in_reading_a_large_message_ends_the_connection_and_nothing_else() -> None:
+    def read(_message: bytes) -> Command:
+        raise RuntimeError("a bug")
+
+    with capture_logs() as logs:
+        async with Scene(dialect=Dialect("broken", read, encode_event)) as scene:
+            scene.channel.say(clear("one", LARGE_BYTES))
+    assert scene.channel.closed == (1011, "The server had an internal error.")
+    assert [entry["event"] for entry in logs] == ["connection_crashed"]
 
 
 async def test_an_event_that_the_dialect_has_not_is_left_out() -> None:
