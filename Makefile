@@ -129,6 +129,10 @@ SECONDS ?= 180
 soak: $(STAMPS)/dev ## Let random callers of all kinds live, and check that nothing grows (SECONDS=180)
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(ARGS)
 
+.PHONY: long-cases
+long-cases: $(STAMPS)/dev ## Hold the long cases in real time: ten minutes of echo, fifty turns (11 minutes)
+	$(BIN)/python -m tests.soak.long_cases $(ARGS)
+
 .PHONY: openapi
 openapi: $(STAMPS)/dev $(SCHEMATHESIS) ## Hold the plain HTTP routes against their OpenAPI document
 	$(BIN)/python -m tests.conformance.openapi_check $(SCHEMATHESIS) $(ARGS)
