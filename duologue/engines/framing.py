@@ -12,15 +12,28 @@ from collections.abc import Sequence
 import msgspec
 
 from duologue.core.errors import EngineError
-from duologue.engines.messages import Report, ToWorker, WorkerSpec
+from duologue.engines.messages import Apart, Freed, Report, ToWorker, WorkerSpec
 
 _LENGTH = struct.Struct("<I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 """A longer one is a broken stream, not a message."""
 
-_encoder = msgspec.msgpack.Encoder()
+_APART = b"\xc1"
+"""MessagePack begins nothing with this byte."""
+
+
+class NotWithin(Exception):
+    """Something in a message is no part of it, and travels otherwise."""
+
+
+def _refuse(value: object) -> None:
+    raise NotWithin(type(value).__name__)
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_refuse)
 _decode_messages = msgspec.msgpack.Decoder(list[ToWorker]).decode
 _decode_report = msgspec.msgpack.Decoder(Report).decode
+_decode_apart = msgspec.msgpack.Decoder(Apart | Freed).decode
 _decode_spec = msgspec.msgpack.Decoder(WorkerSpec).decode
 
 
@@ -40,6 +53,7 @@ def encode_messages(
 
     Raises:
         EngineError: One message alone is longer than ``limit_bytes``.
+        NotWithin: A payload has a part that lies elsewhere.
     """
     body = _encoder.encode(messages)
     if len(body) > limit_bytes and len(messages) > 1:
@@ -48,6 +62,21 @@ def encode_messages(
             encode_messages(part, limit_bytes) for part in (messages[:half], messages[half:])
         )
     return frame(body, limit_bytes)
+
+
+def encode_apart(message: Apart | Freed) -> bytes:
+    """Return the frame of what the two ends of a link say to each other."""
+    return frame(_APART + _encoder.encode(message))
+
+
+def is_apart(body: bytes) -> bool:
+    """Tell whether a body is of such a frame."""
+    return body[:1] == _APART
+
+
+def decode_apart(body: bytes) -> Apart | Freed:
+    """Read such a body."""
+    return _decode_apart(memoryview(body)[1:])
 
 
 def decode_messages(body: bytes) -> list[ToWorker]:

@@ -11,6 +11,7 @@ import msgspec
 
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Outcome, WorkClass
+from duologue.engines.transport.port import Handle
 
 
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +22,9 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         settings: Raw; the runner's own settings class checks them in the worker.
         env: Set before the worker imports anything, where it has a process of its own.
         interpreter: The Python that runs the worker; ``None``: this one.
+        slab_bytes: Shared memory for payloads in each direction, where the worker is a process of
+            this machine; 0: all goes with the messages.
+        relays: Another worker with a slab gets what it makes, unchanged.
     """
 
     name: str
@@ -30,6 +34,8 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     work_class: WorkClass = WorkClass.INTERACTIVE
     env: dict[str, str] = {}
     interpreter: str | None = None
+    slab_bytes: int = 64 * 1024 * 1024
+    relays: bool = False
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -156,3 +162,32 @@ class Report(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     messages: list[FromWorker]
     step_s: float = 0.0
+
+
+# Between the two ends of a link, and nobody behind them
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Bytes of a payload that lie elsewhere.
+
+    Args:
+        field: Of the payload, which is empty there.
+        item: Which of the field's, where it has several; else -1.
+    """
+
+    field: str
+    item: int
+    handle: Handle
+
+
+class Apart(_Message, frozen=True):
+    """A message whose payload is too large to go with it."""
+
+    message: Open | Append | JobOutput
+    parts: tuple[Part, ...]
+
+
+class Freed(_Message, frozen=True):
+    """Whoever was told of these has read them."""
+
+    handles: tuple[Handle, ...]

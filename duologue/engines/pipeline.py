@@ -29,6 +29,7 @@ BUILT_IN_FOLDER = Path(__file__).parents[1] / "pipelines"
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=4096)]
 InputBytes = Annotated[int, msgspec.Meta(ge=64 * 1024, le=MAX_FRAME_BYTES // 2)]
+SlabMib = Annotated[int, msgspec.Meta(ge=0, le=4096)]
 QueueLength = Annotated[int, msgspec.Meta(ge=0, le=4096)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
 
@@ -57,6 +58,9 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         credit: How far the stage may be ahead of the next one, in its outputs' units (see
             ``credit.cost``). Has no effect on the last stage, whose credit comes with requests.
         edge: A name of ``edges.EDGES``: how outputs become inputs of the next stage.
+        slab_mib: Shared memory for large payloads on their way to a worker of the executor
+            ``process``, and as much for those from it; memory is taken as it is used. What finds
+            no room goes through the socket; 0: everything does.
     """
 
     name: Name
@@ -75,6 +79,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     settings: dict[str, Any] = {}
     credit: Count | None = None
     edge: str = "forward"
+    slab_mib: SlabMib = 64
 
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -92,6 +97,15 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     outputs: str | tuple[str, ...] | None = None
     offer: MediaOffer | None = None
     policy: PolicyOffer | None = None
+
+    def relays(self, index: int) -> bool:
+        """Tell whether what a stage makes can go to the next one without being read between."""
+        both = self.stages[index : index + 2]
+        return (
+            len(both) == 2
+            and both[0].edge == "forward"
+            and all(stage.executor == "process" and stage.slab_mib for stage in both)
+        )
 
     def stage_key(self, index: int) -> str:
         """Name a stage among all pipelines, as in metrics: ``llm``, or ``speech.tone``."""

@@ -1,7 +1,8 @@
 """The process that holds a worker.
 
-``python -m duologue.engines.worker FD PARENT`` talks frames on an inherited socket. This module
-must not know pools or requests.
+``python -m duologue.engines.worker FD PARENT`` talks frames on an inherited socket; with ``slab``
+behind it, the first word on the socket is where large payloads lie. This module must not know pools
+or requests.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import msgspec
 from duologue.core.errors import EngineError
 from duologue.engines import framing
 from duologue.engines.messages import Report
+from duologue.engines.transport.slab_seat import WITH_SLAB, take_seat
+from duologue.engines.transport.slab_worker import WorkerEnd
 from duologue.engines.worker_life import make_worker, serve
 from duologue.engines.worker_log import MarkedLines
 from duologue.telemetry.logging import configure_logging
@@ -38,22 +41,34 @@ def main() -> None:
     configure_logging(log_format="json", stream=cast(TextIO, MarkedLines(sys.stdout)))
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
+    slab = _slab(link) if sys.argv[3:] == [WITH_SLAB] else None
+    encode = framing.encode if slab is None else slab.encode
+    writing = threading.Lock()
     reader = framing.FrameReader()
     bodies: list[bytes] = []
     while not bodies:
         bodies = reader.feed(_receive(link))
 
-    def post(report: Report) -> None:
+    def write(frames: bytes) -> None:
         try:
-            link.sendall(framing.encode(report))
+            with writing:
+                link.sendall(frames)
         except OSError:
             os._exit(1)
+
+    def post(report: Report) -> None:
+        write(encode(report))
 
     def read_on(waiting: list[bytes]) -> None:
         try:
             while True:
                 for body in waiting:
-                    worker.receive(framing.decode_messages(body))
+                    if slab is not None and framing.is_apart(body):
+                        messages, answer = slab.take(body)
+                        worker.receive(messages)
+                        write(answer)
+                    else:
+                        worker.receive(framing.decode_messages(body))
                 waiting = reader.feed(_receive(link))
         except (msgspec.DecodeError, EngineError):
             traceback.print_exc()  # the two ends speak different versions: nothing can be mended
@@ -68,6 +83,14 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _slab(link: socket.socket) -> WorkerEnd | None:
+    try:
+        seat = take_seat(link)
+    except EOFError:
+        os._exit(0)
+    return None if seat is None else WorkerEnd(*seat)
 
 
 def _receive(link: socket.socket) -> bytes:

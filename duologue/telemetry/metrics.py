@@ -56,6 +56,7 @@ BYTE_BOUNDS = (
     "conversation",
     "past_conversations",
     "stage_input",
+    "stage_slab",
     "recordings",
 )
 """Bounds that are counted in bytes, and so add up to memory."""

@@ -7,7 +7,7 @@ hold it to the contract. This module must not know what a worker runs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from duologue.core.errors import ReplicaLost
 from duologue.engines.messages import Report, ToWorker, WorkerSpec
@@ -75,4 +75,19 @@ class Executor(Protocol):
 
     async def close(self) -> None:
         """Let go of what workers shared. None of them lives; more may be started after it."""
+        ...
+
+
+@runtime_checkable
+class HoldsPayloads(Protocol):
+    """An executor that keeps large payloads beside the messages until they were read."""
+
+    @property
+    def held_bytes(self) -> int:
+        """What it keeps now."""
+        ...
+
+    @property
+    def fill(self) -> float:
+        """How full the fullest place is in which it keeps any; 1 is the limit."""
         ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, cast
 
 import structlog
@@ -53,21 +53,57 @@ class Hold(Protocol):
         ...
 
 
+class Beside(Protocol):
+    """Takes large payloads past the link, as its other end does.
+
+    Args:
+        given_bytes: All that the worker was ever given; ``unread_bytes``: not read of that.
+    """
+
+    given_bytes: int
+    unread_bytes: int
+
+    def link_made(self, write: Callable[[bytes], None]) -> None:
+        """From now on frames can be written."""
+        ...
+
+    def encode(self, messages: Sequence[ToWorker]) -> bytes:
+        """Return the frames of messages."""
+        ...
+
+    def take(self, body: bytes) -> Report | None:
+        """Take a frame that is no report, and return what it leads to."""
+        ...
+
+    def worker_died(self) -> None:
+        """The worker reads and writes nothing any more."""
+        ...
+
+
 class LinkedWorker:
     """A worker behind a link.
 
     Args:
         stall_s: One that has read nothing for so long, though something waits for it, is killed.
+        beside: Has a way past the link; ``None``: everything goes through it.
 
     Concurrency:
         Belongs to the event loop.
     """
 
-    def __init__(self, spec: WorkerSpec, listener: WorkerListener, stall_s: float) -> None:
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        listener: WorkerListener,
+        stall_s: float,
+        beside: Beside | None = None,
+    ) -> None:
         self.name = spec.name
         self._spec = spec
         self._listener = listener
         self._stall_s = stall_s
+        self._beside = beside
+        self._encode = framing.encode_messages if beside is None else beside.encode
         self._loop = asyncio.get_running_loop()
         self._link: asyncio.Transport | None = None
         self._hold: Hold | None = None
@@ -108,6 +144,8 @@ class LinkedWorker:
         self._link_open = True
         link.pause_reading()
         link.write(framing.encode(self._spec))
+        if self._beside is not None:
+            self._beside.link_made(self._write)
 
     def held_by(self, hold: Hold) -> None:
         """The process runs."""
@@ -129,6 +167,12 @@ class LinkedWorker:
             case _:
                 pass
         self._listener.on_report(report)
+
+    def received_apart(self, body: bytes) -> None:
+        """The worker said something about what goes past the link."""
+        report = None if self._beside is None else self._beside.take(body)
+        if report is not None:
+            self._listener.on_report(report)
 
     def printed(self, line: str) -> None:
         """The worker, or a library in it, wrote a line to stdout or stderr."""
@@ -169,14 +213,23 @@ class LinkedWorker:
 
     def _flush(self) -> None:
         messages, self._pending = self._pending, []
+        if self._link is not None and self._link_open:
+            self._write(self._encode(messages))
+
+    def _write(self, frames: bytes) -> None:
         if self._link is None or not self._link_open:
             return
-        frames = framing.encode_messages(messages)
         self._written_bytes += len(frames)
         self._link.write(frames)
-        waiting_bytes = self._link.get_write_buffer_size()
-        if waiting_bytes and self._watch is None:
-            self._watch_reading(self._written_bytes - waiting_bytes, idle_looks=0)
+        if self._watch is None and (waiting_bytes := self._waiting_bytes(self._link)):
+            self._watch_reading(self._given_bytes() - waiting_bytes, idle_looks=0)
+
+    def _waiting_bytes(self, link: asyncio.Transport) -> int:
+        beside = 0 if self._beside is None else self._beside.unread_bytes
+        return link.get_write_buffer_size() + beside
+
+    def _given_bytes(self) -> int:
+        return self._written_bytes + (0 if self._beside is None else self._beside.given_bytes)
 
     def _watch_reading(self, read_bytes: int, idle_looks: int) -> None:
         look_s = self._stall_s / _LOOKS
@@ -186,8 +239,8 @@ class LinkedWorker:
         self._watch = None
         if self._link is None or not self._link_open:
             return
-        waiting_bytes = self._link.get_write_buffer_size()
-        read_bytes = self._written_bytes - waiting_bytes
+        waiting_bytes = self._waiting_bytes(self._link)
+        read_bytes = self._given_bytes() - waiting_bytes
         idle_looks = idle_looks + 1 if read_bytes == read_before else 0
         if idle_looks == _LOOKS:
             self._kill(
@@ -220,6 +273,8 @@ class LinkedWorker:
             self._timer.cancel()
         if self._hold is not None:
             self._hold.release()
+        if self._beside is not None:
+            self._beside.worker_died()
         if self._last_words is not None:
             self._listener.on_lost(Loss(self._last_words.code, self._last_words.reason))
             return
@@ -244,7 +299,10 @@ class LinkProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass the reports on."""
         for body in self._reader.feed(data):
-            self._worker.received(framing.decode_report(body))
+            if framing.is_apart(body):
+                self._worker.received_apart(body)
+            else:
+                self._worker.received(framing.decode_report(body))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The link is down."""

@@ -27,6 +27,9 @@ from duologue.engines.executors.linked import (
 )
 from duologue.engines.messages import WorkerSpec
 from duologue.engines.ports import WorkClass
+from duologue.engines.transport import memory_file
+from duologue.engines.transport.slab_engine import EngineEnd, SharedSlab
+from duologue.engines.transport.slab_seat import WITH_SLAB, offer_seat
 
 
 class ProcessExecutor:
@@ -39,6 +42,17 @@ class ProcessExecutor:
 
     def __init__(self, stall_s: float = STALL_S) -> None:
         self.stall_s = stall_s
+        self._slab = SharedSlab()
+
+    @property
+    def held_bytes(self) -> int:
+        """Large payloads that were not read by all who shall, in shared memory."""
+        return self._slab.held_bytes
+
+    @property
+    def fill(self) -> float:
+        """How full the fullest region is; what finds no room in it goes through the socket."""
+        return self._slab.fill
 
     async def start(self, spec: WorkerSpec, listener: WorkerListener) -> LinkedWorker:
         """Start a child process.
@@ -50,14 +64,18 @@ class ProcessExecutor:
         """
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
-        worker = LinkedWorker(spec, listener, self.stall_s)
+        end = self._enlist(spec)
+        worker = LinkedWorker(spec, listener, self.stall_s, end)
         with theirs:
             try:
+                if end is not None:
+                    offer_seat(ours, self._slab.memory, end.seat)
                 await loop.create_unix_connection(lambda: LinkProtocol(worker), sock=ours)
                 await loop.subprocess_exec(
                     lambda: _Child(worker, spec.work_class),
                     spec.interpreter or sys.executable,
                     *("-u", "-P", "-m", WORKER_MODULE, str(theirs.fileno()), str(os.getpid())),
+                    *((WITH_SLAB,) if end is not None else ()),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT,
@@ -67,16 +85,31 @@ class ProcessExecutor:
                 )
             except OSError as exc:
                 worker.close()
+                _leave(end)
                 raise EngineError(f"the worker {spec.name} cannot be started: {exc}") from exc
             except asyncio.CancelledError:
                 worker.close()
                 ours.close()
+                _leave(end)
                 raise
         worker.listen()
         return worker
 
     async def close(self) -> None:
-        """Workers share nothing."""
+        """What workers shared went with the last of them."""
+
+    def _enlist(self, spec: WorkerSpec) -> EngineEnd | None:
+        if not spec.slab_bytes or not memory_file.is_available():
+            return None
+        try:
+            return self._slab.enlist(spec.slab_bytes, spec.relays)
+        except OSError as exc:
+            raise EngineError(f"no shared memory for the worker {spec.name}: {exc}") from exc
+
+
+def _leave(end: EngineEnd | None) -> None:
+    if end is not None:
+        end.worker_died()
 
 
 class _Child(asyncio.SubprocessProtocol):

@@ -18,7 +18,7 @@ from duologue.core.errors import CapacityError, EngineError
 from duologue.core.fence import Fence
 from duologue.engines.edges import EDGES, Edge
 from duologue.engines.executors import EXECUTORS
-from duologue.engines.executors.base import Executor
+from duologue.engines.executors.base import Executor, HoldsPayloads
 from duologue.engines.messages import JobEnded, JobOutput, JobReport, JobTaken, Open
 from duologue.engines.orchestrator.request_table import (
     DUPLICATE_REQUEST,
@@ -87,6 +87,7 @@ class Engine:
             name: ready_made[name] if name in ready_made else EXECUTORS[name](settings)
             for name in used
         }
+        self._beside = [each for each in available.values() if isinstance(each, HoldsPayloads)]
         self._pools = {
             pipeline.stage_key(index): StagePool(
                 pipeline.stage_key(index),
@@ -95,6 +96,7 @@ class Engine:
                 self,
                 settings,
                 self._clock,
+                relays=pipeline.relays(index),
             )
             for pipeline in pipelines.values()
             for index, stage in enumerate(pipeline.stages)
@@ -208,12 +210,19 @@ class Engine:
         stages = [pool.stats() for pool in self._pools.values()]
         return EngineStats(len(self._table), stages)
 
+    @property
+    def held_bytes(self) -> int:
+        """Large payloads on their way between stages, beside the messages."""
+        return sum(each.held_bytes for each in self._beside)
+
     def note_fills(self) -> None:
         """Publish how full the bounds of the stages are."""
         held, fill = self._metrics.held_bytes, self._metrics.bound_fill
         stages = [pool.stats() for pool in self._pools.values()]
         held["stage_input"].set(sum(stage.input_bytes for stage in stages))
         fill["stage_input"].set(max((stage.input_fill for stage in stages), default=0.0))
+        held["stage_slab"].set(self.held_bytes)
+        fill["stage_slab"].set(max((each.fill for each in self._beside), default=0.0))
         fill["stage_slots"].set(max((s.busy / s.slots for s in stages), default=0.0))
         # A stage may have no queue; then nobody waits.
         fill["stage_queue"].set(max((s.queued / max(1, s.queue) for s in stages), default=0.0))

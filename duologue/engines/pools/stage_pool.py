@@ -115,6 +115,7 @@ class StagePool:
 
     Args:
         key: Name of the stage among all pipelines.
+        relays: What its workers make goes on to others, see ``WorkerSpec``.
 
     Concurrency:
         Belongs to the event loop.
@@ -128,13 +129,15 @@ class StagePool:
         observer: StageObserver,
         settings: EngineSettings,
         clock: Clock,
+        *,
+        relays: bool = False,
     ) -> None:
         self.key = key
         self._spec = spec
         self._observer = observer
         self._clock = clock
         self.replicas = [
-            Replica(_worker_spec(spec, key, number), executor, self, settings)
+            Replica(_worker_spec(spec, key, number, relays), executor, self, settings)
             for number in range(spec.replicas)
         ]
         self._placed: dict[str, _Placed] = {}
@@ -300,7 +303,7 @@ class StagePool:
         return min(max(expected_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
 
 
-def _worker_spec(spec: StageSpec, key: str, number: int) -> WorkerSpec:
+def _worker_spec(spec: StageSpec, key: str, number: int, relays: bool) -> WorkerSpec:
     devices = spec.devices
     device = {"device": devices[number % len(devices)]} if devices else {}
     return WorkerSpec(
@@ -311,4 +314,6 @@ def _worker_spec(spec: StageSpec, key: str, number: int) -> WorkerSpec:
         work_class=spec.work_class,
         env=spec.env,
         interpreter=spec.interpreter,
+        slab_bytes=spec.slab_mib * 2**20,
+        relays=relays,
     )

@@ -130,3 +130,25 @@ def test_a_stage_is_named_after_its_pipeline_unless_it_is_its_only_one() -> None
         stages=(StageSpec(name="words", runner="script"), StageSpec(name="tones", runner="tone")),
     )
     assert stage_keys([one, two]) == ("asr", "speech.words", "speech.tones")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "relays"),
+    [
+        ({}, {}, True),
+        ({"edge": "text_only"}, {}, False),
+        ({"executor": "inline"}, {}, False),
+        ({}, {"executor": "inline"}, False),
+        ({}, {"slab_mib": 0}, False),
+        ({"slab_mib": 0}, {}, False),
+    ],
+)
+def test_a_stage_hands_on_unread_what_the_next_one_can_read_where_it_lies(
+    first: dict[str, object], second: dict[str, object], relays: bool
+) -> None:
+    stages = (
+        StageSpec(name="a", runner="script", **first),
+        StageSpec(name="b", runner="script", **second),
+    )
+    pipeline = Pipeline(name="p", stages=stages)
+    assert (pipeline.relays(0), pipeline.relays(1)) == (relays, False)
