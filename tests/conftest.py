@@ -49,6 +49,8 @@ NEED_DIFFUSERS = [
 """Files whose tests carry the marker ``diffusion``, likewise."""
 
 NEED_SPEECH = [
+    "conformance/test_speech_models.py",
+    "path/test_speech_path.py",
     "unit/codecs/mimi/test_hub_layout.py",
     "unit/engines/models/test_checkpoint_folder.py",
     *(f"unit/engines/models/{each}" for each in ("code2wav", "code_talker", "decoder")),

@@ -196,6 +196,7 @@ def labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
     return LabelSets(
         plugins=tuple(model.name for model in settings.models),
         stages=(*stage_keys(pipelines.values()), STALE_AT_SESSION),
+        pipelines=tuple(pipelines),
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
         transports=TRANSPORTS,

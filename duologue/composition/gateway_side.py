@@ -28,7 +28,7 @@ from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access, SharedCount
 from duologue.gateway.call_queue import CallQueue
-from duologue.gateway.catalogue import Catalogue, served_models
+from duologue.gateway.catalogue import Catalogue, served_models, speaking_models
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.chat import ChatRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
@@ -182,6 +182,8 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     )
     signed = TwilioRequests(gateway.telephony)
     phone = PhoneEndpoint(host, admission, access, gateway, signed, timing, connections)
+    pipelines = named_pipelines(settings)
+    speaking = {name: each.speech for name, each in pipelines.items() if each.speech is not None}
     services = HttpServices(
         RouteRequests(
             engine,
@@ -191,20 +193,23 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
             gateway.http.silence_timeout_s,
         ),
         Catalogue(
-            served_models(
-                plugins,
-                engine,
-                settings.sessions.listening.asr,
-                languages=settings.sessions.listening.languages,
-                translates=settings.sessions.listening.translates,
-            ),
+            [
+                *served_models(
+                    plugins,
+                    engine,
+                    settings.sessions.listening.asr,
+                    languages=settings.sessions.listening.languages,
+                    translates=settings.sessions.listening.translates,
+                ),
+                *speaking_models(speaking, engine),
+            ],
             gateway.http.default_model_for,
         ),
         gateway.http,
         clock,
         id_maker(),
+        metrics,
     )
-    pipelines = named_pipelines(settings)
     media = MediaEndpoints(
         services,
         admission,

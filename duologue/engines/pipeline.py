@@ -23,6 +23,7 @@ from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.ports import WorkClass
 from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.schedulers import SCHEDULERS
+from duologue.engines.speech_offer import SpeechOffer
 
 BUILT_IN_FOLDER = Path(__file__).parents[1] / "pipelines"
 """Pipelines that ship with Duologue, one file each."""
@@ -90,6 +91,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             only the server itself reads.
         offer: What clients may ask of it directly, as a model of the pipeline's name.
         policy: What robots may ask of it, likewise.
+        speech: What clients may have it speak, likewise.
     """
 
     name: Name
@@ -97,6 +99,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     outputs: str | tuple[str, ...] | None = None
     offer: MediaOffer | None = None
     policy: PolicyOffer | None = None
+    speech: SpeechOffer | None = None
 
     def relays(self, index: int) -> bool:
         """Tell whether what a stage makes can go to the next one without being read between."""

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 from duologue.core.errors import ProtocolError
 from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.engines.ports import EnginePort
+from duologue.engines.speech_offer import SpeechOffer
 from duologue.protocol.errors import ErrorCode, refused, shown
 
 Task: TypeAlias = Literal["chat", "speech", "transcription"]
@@ -35,6 +36,7 @@ class ServedModel:
         sees: It understands pictures.
         languages: What its recogniser understands, as ISO 639-1; empty: any.
         translates: Its recogniser can answer in English, whatever is spoken.
+        realtime: It holds calls.
     """
 
     name: str
@@ -44,6 +46,7 @@ class ServedModel:
     sees: bool = False
     languages: Sequence[str] = ()
     translates: bool = False
+    realtime: bool = True
 
     def can(self, task: Task) -> bool:
         """Tell whether the model does this."""
@@ -81,24 +84,41 @@ class Catalogue:
         self._by_name = {model.name: model for model in models}
         self._default_for = tuple(default_for)
 
-    def find(self, name: str | None) -> ServedModel:
+    def find(self, name: str | None, task: Task | None = None) -> ServedModel:
         """Return the model that a client means; without a name, the default.
+
+        Args:
+            task: What it is wanted for: the default is the first that can do it, if any can.
 
         Raises:
             ProtocolError: There is none of this name.
         """
-        if name is None:
-            return self.models[0]
         if name in self._by_name:
             return self._by_name[name]
-        if any(fnmatchcase(name, pattern) for pattern in self._default_for):
-            return self.models[0]
+        if name is None or any(fnmatchcase(name, pattern) for pattern in self._default_for):
+            able = (model for model in self.models if task is not None and model.can(task))
+            return next(able, self.models[0])
         known = ", ".join(self._by_name)
         raise ProtocolError(
             f"there is no model {shown(name)} here; there are: {known}",
             code=ErrorCode.MODEL_NOT_FOUND,
             param="model",
         )
+
+
+def speaking_models(offers: Mapping[str, SpeechOffer], engine: EnginePort) -> Sequence[ServedModel]:
+    """Return the pipelines that speak without a plugin, each a model of its own name."""
+    return [
+        ServedModel(
+            name,
+            {"speech": name},
+            offer.voices,
+            (offer.slowest, offer.fastest),
+            realtime=False,
+        )
+        for name, offer in offers.items()
+        if engine.has_pipeline(name)
+    ]
 
 
 def served_models(

@@ -86,6 +86,7 @@ class LabelSets:
     transports: tuple[str, ...] = ()
     dialects: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
+    pipelines: tuple[str, ...] = ()
     close_reasons: tuple[str, ...] = ()
     mailboxes: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
@@ -205,6 +206,18 @@ class Metrics:
             "From the end of the person's speech to the first byte of the answer's audio written.",
             "plugin",
             labels.plugins,
+        )
+        self.speech_first_packet = self._durations(
+            "duologue_speech_first_packet_seconds",
+            "From a text, or its first words, to the first speech handed to the connection.",
+            "pipeline",
+            labels.pipelines,
+        )
+        self.speech_first_audible = self._durations(
+            "duologue_speech_first_audible_seconds",
+            "The same to the first sample louder than silence, as a client hears it.",
+            "pipeline",
+            labels.pipelines,
         )
         self.barge_in_stop = self._durations(
             "duologue_barge_in_stop_seconds",

@@ -119,7 +119,7 @@ class ModelRoutes:
             id=model.name,
             created=self._started_at,
             capabilities=ModelAbilities(
-                realtime=True,
+                realtime=model.realtime,
                 chat=model.can("chat"),
                 speech=model.can("speech"),
                 transcription=model.can("transcription"),

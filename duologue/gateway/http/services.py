@@ -9,6 +9,7 @@ from duologue.core.ids import IdMaker
 from duologue.gateway.catalogue import Catalogue
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.route_requests import RouteRequests
+from duologue.telemetry import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +21,4 @@ class HttpServices:
     settings: HttpSettings
     clock: Clock
     new_id: IdMaker
+    metrics: Metrics

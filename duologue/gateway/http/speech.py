@@ -19,6 +19,7 @@ from duologue.gateway.http.routes import EVENTS, JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.streamed import ByteStream, event_stream
 from duologue.gateway.speech.encoding import NO_SPEECH, SpeechFile, speech_format
+from duologue.gateway.speech.first_sound import FirstSound
 from duologue.gateway.speech.speaking import CREDIT_MS, SPEECH_RATE_HZ, Speaking
 from duologue.gateway.speech.usage import Usage, spoken_usage
 from duologue.gateway.speech.voices import Manner, aliases, manner
@@ -176,12 +177,14 @@ class SpeechRoutes:
                 ErrorCode.INVALID_VALUE,
             )
         voice = asked.voice.id if isinstance(asked.voice, VoiceId) else asked.voice
-        model = self._services.catalogue.find(asked.model)
+        model = self._services.catalogue.find(asked.model, "speech")
         return manner(model, voice, asked.speed, asked.instructions or "")
 
     async def _pcm(self, text: str, how: Manner) -> AsyncGenerator[bytes, None]:
         """Yield the speech."""
-        with self._services.engine.request(
+        services = self._services
+        first = FirstSound(services.metrics, services.clock, how.pipeline)
+        with services.engine.request(
             how.pipeline,
             more_input=True,
             credit=CREDIT_MS,
@@ -192,6 +195,7 @@ class SpeechRoutes:
             speaking.finish()
             async for piece in speaking.pieces():
                 if piece.pcm:
+                    first.note(piece.pcm)
                     yield piece.pcm
 
     async def _send_stream(

@@ -18,6 +18,7 @@ from duologue.gateway.catalogue import Catalogue
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.route_requests import Outputs
 from duologue.gateway.speech.encoding import SpeechFile, speech_format
+from duologue.gateway.speech.first_sound import FirstSound
 from duologue.gateway.speech.speaking import CREDIT_MS, SPEECH_RATE_HZ, Mark, Speaking
 from duologue.gateway.speech.voices import Manner, manner
 from duologue.protocol.errors import error_body
@@ -95,7 +96,7 @@ def chosen(
         }
         kept = {name: getattr(asked, name) for name in asked.__struct_fields__}
         asked = ConfigureSpeech(**{**kept, **named})
-    model = catalogue.find(asked.model)
+    model = catalogue.find(asked.model, "speech")
     speed = 1.0 if asked.speed is None else asked.speed
     return replace(
         before,
@@ -137,6 +138,7 @@ class Utterance:
         self._samples = 0
         """How much speech was sent."""
         self._over = asyncio.Event()
+        self._first = FirstSound(services.metrics, services.clock, choice.how.pipeline)
         self.chars = 0
 
     def feed(self, text: str) -> None:
@@ -247,6 +249,7 @@ class Utterance:
                     data = await file.add(piece.pcm)
                     if not self._cancelled:
                         self._samples += len(piece.pcm) // SAMPLE_BYTES
+                        self._first.note(piece.pcm)
                         await self._send_audio(data, send, send_bytes)
                 if piece.marks and not self._cancelled:
                     marks = [_shown(mark) for mark in piece.marks]

@@ -5,7 +5,8 @@ import pytest
 from duologue.core.errors import ProtocolError
 from duologue.duplex_plugins.cascaded.plugin import create as cascaded
 from duologue.duplex_plugins.echo import EchoPlugin
-from duologue.gateway.catalogue import Catalogue, ServedModel, served_models
+from duologue.engines.speech_offer import SpeechOffer
+from duologue.gateway.catalogue import Catalogue, ServedModel, served_models, speaking_models
 from tests.fakes.engine import FakeEngine
 
 TALKER = ServedModel("talker", {"chat": "llm", "speech": "tts"}, ("one", "two"))
@@ -50,3 +51,22 @@ def test_a_model_offers_what_its_plugin_names_and_the_engine_has() -> None:
     mute, _ = served_models(plugins, FakeEngine(pipelines=("llm",)), "asr")
     assert mute.pipelines == {"chat": "llm"}
     assert not mute.can("speech")
+
+
+def test_names_of_vendors_mean_the_first_that_can_do_what_is_asked() -> None:
+    catalogue = Catalogue([EARS, TALKER], ["tts-1"])
+    assert catalogue.find("tts-1", "speech") is TALKER
+    assert catalogue.find(None, "speech") is TALKER
+    assert catalogue.find("ears", "speech") is EARS
+    assert Catalogue([EARS]).find(None, "speech") is EARS
+
+
+def test_a_pipeline_with_an_offer_is_a_model_that_speaks_and_holds_no_calls() -> None:
+    offers = {
+        "voice": SpeechOffer(voices=("anna", "bert"), fastest=2.0),
+        "gone": SpeechOffer(voices=("a",)),
+    }
+    (model,) = speaking_models(offers, FakeEngine(pipelines=("voice",)))
+    assert (model.name, model.voices, model.speeds) == ("voice", ("anna", "bert"), (1.0, 2.0))
+    assert model.pipelines == {"speech": "voice"}
+    assert not model.realtime

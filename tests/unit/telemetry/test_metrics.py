@@ -29,6 +29,8 @@ def test_names_and_labels_are_the_published_ones() -> None:
         "duologue_key_requests_total": "key",
         "duologue_key_refused_total": "key",
         "duologue_ttfa_seconds": "plugin",
+        "duologue_speech_first_packet_seconds": "pipeline",
+        "duologue_speech_first_audible_seconds": "pipeline",
         "duologue_barge_in_stop_seconds": "plugin",
         "duologue_stale_output_dropped_total": "stage",
         "duologue_epochs_total": "reason",

@@ -15,6 +15,7 @@ from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.speech.utterance import SpeechChoice, Utterance, chosen
 from duologue.protocol.speech_stream import AudioDone, ConfigureSpeech, SpeechError, SpeechEvent
+from duologue.telemetry import LabelSets, Metrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine import FakeEngine
 from tests.unit.gateway.speech.test_speaking import Voice
@@ -46,7 +47,7 @@ class Engine(FakeEngine):
 def services(engine: FakeEngine) -> HttpServices:
     clock = FakeClock()
     client = RouteRequests(engine, clock, id_maker(), 60)
-    return HttpServices(client, CATALOGUE, HttpSettings(), clock, id_maker())
+    return HttpServices(client, CATALOGUE, HttpSettings(), clock, id_maker(), Metrics(LabelSets()))
 
 
 class Heard:

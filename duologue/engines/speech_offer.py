@@ -1,0 +1,25 @@
+"""What a pipeline that speaks offers to clients, as a model of the pipeline's name.
+
+This module must not know how anything is spoken.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Voice = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+
+
+class SpeechOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Its voices, and how slow and fast it speaks by itself.
+
+    Args:
+        voices: Names that its runner knows; the first speaks where a client asks for none.
+        slowest, fastest: Speeds, 1 being its own. Others are reached by stretching what it says.
+    """
+
+    voices: Annotated[tuple[Voice, ...], msgspec.Meta(min_length=1, max_length=1024)]
+    slowest: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    fastest: Annotated[float, msgspec.Meta(ge=1, le=4)] = 1.0
