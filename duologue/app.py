@@ -83,6 +83,7 @@ async def running_app(
             clock=clock,
             wheel=side.wheel,
             workers=side.workers,
+            slots=side.slots,
             answers=make_answers(settings.gateway.http, clock),
             jobs=side.jobs,
             looks=side.looks,

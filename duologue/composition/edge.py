@@ -117,6 +117,7 @@ async def running_edge(
             clock=clock,
             wheel=wheel,
             workers=lambda: _workers(fleet),
+            slots=fleet.slots,
             answers=fleet.answers,
             jobs=fleet.jobs if makes_videos(pipelines.values()) else None,
             shared=fleet,

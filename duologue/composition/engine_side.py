@@ -28,7 +28,9 @@ from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines, stage_keys
 from duologue.gateway.admission import Workers
 from duologue.gateway.settings import NOT_KEYS
+from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
+from duologue.hosts.request_slots import RequestSlots
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.resumption.checkpoint_keeper import CheckpointKeeper
@@ -54,6 +56,7 @@ class EngineSide:
     plugins: Mapping[str, DuplexPlugin]
     sessions: SessionManager
     host: LocalHost
+    slots: RequestSlots
     jobs: JobDesk | None
     metrics: Metrics
     wheel: TimerWheel
@@ -71,7 +74,16 @@ class EngineSide:
     @property
     def looks(self) -> tuple[Callable[[], None], ...]:
         """Publish what nobody writes between scrapes."""
-        return (self.sessions.note_fills, self.engine.note_fills, self._note_recordings)
+        return (
+            self.sessions.note_fills,
+            self.engine.note_fills,
+            self._note_door,
+            self._note_recordings,
+        )
+
+    def _note_door(self) -> None:
+        self.metrics.bound_fill["call_queue"].set(self.host.queue.fill)
+        self.metrics.bound_fill["http_requests"].set(self.slots.fill)
 
     def _note_recordings(self) -> None:
         waiting_bytes = 0 if self.recordings is None else self.recordings.waiting_bytes
@@ -149,9 +161,22 @@ def make_engine_side(
             trace=None if traces is None else traces.turn,
         ),
     )
-    host = LocalHost(sessions, clock, wheel)
+    queue = CallQueue(settings.gateway.queued_calls, metrics.calls_queued)
+    host = LocalHost(sessions, clock, wheel, queue)
     jobs = make_job_desk(settings, pipelines.values(), engine, clock, new_id or id_maker())
-    return EngineSide(engine, plugins, sessions, host, jobs, metrics, wheel, recordings, traces)
+    http = settings.gateway.http
+    return EngineSide(
+        engine=engine,
+        plugins=plugins,
+        sessions=sessions,
+        host=host,
+        slots=RequestSlots(http.max_requests, http.queued_requests),
+        jobs=jobs,
+        metrics=metrics,
+        wheel=wheel,
+        recordings=recordings,
+        traces=traces,
+    )
 
 
 def make_plugins(settings: Settings) -> Mapping[str, DuplexPlugin]:

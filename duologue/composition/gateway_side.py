@@ -27,7 +27,6 @@ from duologue.gateway.admin.routes import AdminRoutes
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access, SharedCount
-from duologue.gateway.call_queue import CallQueue
 from duologue.gateway.catalogue import Catalogue, served_models, speaking_models
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.chat import ChatRoutes
@@ -59,6 +58,7 @@ from duologue.gateway.ws.speech_stream import SpeechStreamEndpoint
 from duologue.gateway.wyoming.server import WyomingServer
 from duologue.hosts.answers import AnswersPort
 from duologue.hosts.port import HostPort
+from duologue.hosts.request_slots import SlotsPort
 from duologue.jobs.port import JobPort
 from duologue.settings import Settings
 from duologue.telemetry import LoopLagProbe, Metrics
@@ -73,6 +73,7 @@ class Ground:
 
     Args:
         workers: Takes a look at the engine.
+        slots: For plain requests.
         answers: That later requests refer to.
         jobs: Takes work that is fetched later; ``None``: no model does any.
         looks: Publish what nobody writes between scrapes.
@@ -88,6 +89,7 @@ class Ground:
     clock: Clock
     wheel: TimerWheel
     workers: Callable[[], Workers]
+    slots: SlotsPort
     answers: AnswersPort
     jobs: JobPort | None = None
     looks: Sequence[Callable[[], None]] = ()
@@ -172,8 +174,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     gateway = settings.gateway
     tls = chosen_tls(settings, clock.wall_time())
     access = Access(gateway, clock, metrics, ground.shared)
-    queue = CallQueue(gateway.queued_calls, metrics.calls_queued)
-    admission = Admission(host, ground.workers, queue)
+    admission = Admission(host, ground.workers)
     timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     connections = OpenConnections()
     calls = Calls(host, gateway.webrtc, clock, wheel, id_maker())
@@ -235,8 +236,8 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         clock,
         metrics,
     )
-    door = FrontDoor(access, admission, gateway.http)
-    looks: list[Callable[[], None]] = [*ground.looks, partial(_note_door, metrics, door, queue)]
+    door = FrontDoor(access, admission, gateway.http, ground.slots)
+    looks: list[Callable[[], None]] = [*ground.looks, partial(_note_tasks, metrics)]
     wyoming = (
         None
         if gateway.wyoming_port is None or not ground.is_first
@@ -290,11 +291,8 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     )
 
 
-def _note_door(metrics: Metrics, door: FrontDoor, queue: CallQueue) -> None:
-    """Publish how many tasks there are, and how full the bound on plain requests is."""
-    metrics.bound_fill["call_queue"].set(queue.fill)
+def _note_tasks(metrics: Metrics) -> None:
     metrics.loop_tasks.set(len(asyncio.all_tasks()))
-    metrics.bound_fill["http_requests"].set(door.fill)
 
 
 async def drained(idle: asyncio.Future[None] | asyncio.Task[None], stop_now: asyncio.Event) -> None:

@@ -120,6 +120,7 @@ def _server(
             engine=side.engine,
             look=partial(_look, side, settings, order, loaded),
             figures=taker.take,
+            slots=side.slots,
             answers=make_answers(settings.gateway.http, clock),
             jobs=side.jobs,
             rates={
@@ -145,6 +146,7 @@ def _look(side: EngineSide, settings: Settings, order: HostOrder, loaded: asynci
         sessions=len(sessions),
         max_sessions=settings.sessions.max_sessions,
         detached=sessions.detached,
+        waiting=len(side.host.queue),
         workers_ready=workers.ready,
         workers=workers.total,
         every_stage=workers.every_stage,

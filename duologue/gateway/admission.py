@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from duologue.core.errors import CapacityError
-from duologue.gateway.call_queue import RETRY_AFTER_S as QUEUED_RETRY_AFTER_S
-from duologue.gateway.call_queue import CallQueue
 from duologue.hosts.port import HostPort
 from duologue.protocol.errors import ErrorCode
 
@@ -35,13 +33,9 @@ class Admission:
 
     Args:
         workers: Takes a look at the engine.
-        queue: Calls that wait before it.
     """
 
-    def __init__(
-        self, host: HostPort, workers: Callable[[], Workers], queue: CallQueue | None = None
-    ) -> None:
-        self.queue = CallQueue(0) if queue is None else queue
+    def __init__(self, host: HostPort, workers: Callable[[], Workers]) -> None:
         self._host = host
         self._workers = workers
         self._loaded = False
@@ -76,27 +70,6 @@ class Admission:
 
         Raises:
             CapacityError: The server is starting, full or going down, or others wait for a place.
-        """
-        self.check_place()
-        self.check_turn()
-
-    def check_turn(self) -> None:
-        """Refuse a call that would overtake others.
-
-        Raises:
-            CapacityError: They wait for a place.
-        """
-        if len(self.queue):
-            raise CapacityError(
-                f"all places are taken, and {len(self.queue)} calls wait for one",
-                retry_after_s=QUEUED_RETRY_AFTER_S,
-            )
-
-    def check_place(self) -> None:
-        """Refuse a call that could not begin even if nobody waited before it.
-
-        Raises:
-            CapacityError: The server is starting, full or going down.
         """
         self.check_loaded()
         self._host.check_room()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 from duologue.core.errors import AuthError, CapacityError, UnknownSession
@@ -15,9 +16,19 @@ from duologue.hosts.faults import host_lost
 from duologue.hosts.fleet_answers import FleetAnswers
 from duologue.hosts.fleet_engine import FleetEngine
 from duologue.hosts.fleet_jobs import FleetJobs, Keeper
+from duologue.hosts.held_slot import HostSlots
 from duologue.hosts.local import unknown_call
 from duologue.hosts.messages import Status
-from duologue.hosts.port import Arrival, Joined, LateOpening, LookingOn, Opening, Return
+from duologue.hosts.port import (
+    Arrival,
+    InTurn,
+    Joined,
+    LateOpening,
+    LookingOn,
+    Opening,
+    Return,
+    Slot,
+)
 from duologue.hosts.remote_host import CallHolder, RemoteHost
 from duologue.hosts.routed_late import RoutedLate
 from duologue.hosts.routing import by_room, owner_of, tag_of
@@ -44,6 +55,7 @@ class HostFleet:
         self.answers = FleetAnswers(
             lambda: [(host.status.tag, host.answers) for host in self._linked()]
         )
+        self.slots = HostSlots(self._slot)
         self._local = local
         self._held: dict[str, Owner] = {}
         self._calls: CallHolder | None = None
@@ -95,6 +107,7 @@ class HostFleet:
             sessions=sum(status.sessions for status in linked),
             max_sessions=sum(status.max_sessions for status in linked),
             detached=sum(status.detached for status in linked),
+            waiting=sum(status.waiting for status in linked),
             workers_ready=sum(status.workers_ready for status in linked),
             workers=sum(status.workers for status in linked),
             every_stage=any(status.every_stage for status in linked),
@@ -127,11 +140,10 @@ class HostFleet:
                 return await self._return(arrival, session_id)
             case LookingOn(call_id=call_id):
                 return await self._look_on(arrival, call_id)
-            case LateOpening() if len(self.members) > 1 and self._group is not None:
-                port = await self._with_room(arrival)
-                return RoutedLate(port, partial(self._late_at, arrival), self._group)
+            case InTurn(opening=opening):
+                return self._routed(await self._in_turn(arrival), opening)
             case _:
-                return await self._with_room(arrival)
+                return self._routed(await self._with_room(arrival), arrival)
 
     def begin(self, opening: Opening) -> Joined:
         """Open a session for a connection that is there."""
@@ -213,9 +225,24 @@ class HostFleet:
         statuses = [host.status if host.is_linked else None for host in self.members]
         return [self.members[place] for place in by_room(statuses)]
 
-    def _engines(self) -> list[EnginePort]:
+    def _by_work(self) -> list[RemoteHost]:
+        """Return the hosts that take requests, the one with the fewest of this gateway first."""
         able = [host for host in self._linked() if host.status.loaded and host.status.accepting]
-        return [host.engine for host in sorted(able, key=lambda host: len(host.engine))]
+        return sorted(able, key=lambda host: len(host.engine))
+
+    def _engines(self) -> list[EnginePort]:
+        return [host.engine for host in self._by_work()]
+
+    async def _slot(self, wait_s: float) -> Joined:
+        """Take a slot where one is free, else wait for one where the request would go."""
+        hosts = self._by_work()
+        if len(hosts) > 1:
+            for host in hosts:
+                with suppress(CapacityError):
+                    return await host.open(Slot(wait_s=0))
+        for host in hosts:
+            return await host.open(Slot(wait_s=wait_s))
+        raise host_lost()
 
     def _keepers(self) -> list[Keeper]:
         return [
@@ -247,6 +274,25 @@ class HostFleet:
             except CapacityError as exc:
                 refusal = exc
         raise refusal or host_lost()
+
+    async def _in_turn(self, arrival: InTurn) -> Joined:
+        """Open where there is room, or let a client wait where the fewest do."""
+        if self._by_room():
+            with suppress(CapacityError):  # another gateway was quicker
+                return await self._with_room(arrival.opening)
+        refusal: CapacityError = host_lost()
+        for host in sorted(self._linked(), key=lambda host: host.status.waiting):
+            try:
+                return await host.open(arrival)
+            except CapacityError as exc:
+                refusal = exc
+        raise refusal
+
+    def _routed(self, port: Joined, opening: Arrival) -> Joined:
+        """Let a client that describes its session late be moved to the host of its session."""
+        if isinstance(opening, LateOpening) and len(self.members) > 1 and self._group is not None:
+            return RoutedLate(port, partial(self._late_at, opening), self._group)
+        return port
 
     async def _return(self, arrival: Return | LateOpening, session_id: str) -> Joined:
         """Go to the host of a session; where its tag is unknown, to whoever knows the session."""

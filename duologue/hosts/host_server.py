@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from duologue.core.clock import Clock
@@ -24,6 +25,7 @@ from duologue.hosts.answer_questions import AnswerQuestion
 from duologue.hosts.answers import AnswersPort
 from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.handshake import HostHandshake
+from duologue.hosts.held_slot import held_slot
 from duologue.hosts.job_questions import JobQuestion
 from duologue.hosts.link import Link
 from duologue.hosts.link_end import LinkEnd
@@ -31,7 +33,7 @@ from duologue.hosts.local import LocalHost, unknown_call
 from duologue.hosts.messages import AnswerFailed, CallBegan, CallEnded, OfLink, Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_event
-from duologue.hosts.port import Arrival, Joined, LookingOn
+from duologue.hosts.port import Coming, Joined, LookingOn, Slot, Wanted
 from duologue.hosts.questions import (
     AskAllFigures,
     AskFigures,
@@ -47,6 +49,7 @@ from duologue.hosts.questions import (
     Waits,
 )
 from duologue.hosts.rate_limit import RateLimit
+from duologue.hosts.request_slots import RequestSlots
 from duologue.hosts.served_answers import ServedAnswers
 from duologue.hosts.served_engine import ServedEngine
 from duologue.hosts.served_jobs import answer_about_jobs
@@ -75,6 +78,7 @@ class HostParts:
         engine: For plain requests.
         look: Returns how the host is; the gateways' number is filled in here.
         figures: Takes the figures of this process.
+        slots: For plain requests.
         answers: That later requests refer to.
         jobs: ``None``: no model here does any.
         rates: Requests per minute that each key with a limit has.
@@ -86,6 +90,7 @@ class HostParts:
     engine: EnginePort
     look: Callable[[], Status]
     figures: Callable[[str], Awaitable[ProcessFigures]]
+    slots: RequestSlots
     answers: AnswersPort
     jobs: JobPort | None = None
     rates: Mapping[str, RateLimit] = field(default_factory=dict)
@@ -218,11 +223,13 @@ class HostServer:
 
     # For the ends
 
-    def receive(self, arrival: Arrival) -> Joined | Awaitable[Joined]:
-        """Receive a client."""
+    def receive(self, arrival: Wanted) -> Joined | Coming:
+        """Receive a client, or a request that wants a slot."""
+        if isinstance(arrival, Slot):
+            return partial(held_slot, self.parts.slots, arrival)
         if isinstance(arrival, LookingOn):
             edge = self._holder(arrival.call_id, arrival.owner)
-            return edge.end.open(arrival)
+            return partial(edge.end.open, arrival)
         return self.parts.sessions.receive(arrival)
 
     async def hang_up(self, question: AskHangUp) -> Reply:

@@ -7,7 +7,7 @@ clocks, nor what channels and questions are about.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from duologue.core.errors import DuologueError
@@ -36,7 +36,7 @@ from duologue.hosts.messages import (
     Taken,
 )
 from duologue.hosts.outbox import Outbox
-from duologue.hosts.port import Arrival, Joined
+from duologue.hosts.port import Coming, Joined, Wanted
 from duologue.hosts.questions import Question, Reply
 from duologue.hosts.remote_session import RemoteSession
 from duologue.hosts.served_channel import ServedChannel
@@ -49,8 +49,8 @@ MAX_QUESTIONS = 256
 class LinkServer(Protocol):
     """What stands behind an end: a session host, or a gateway with calls of its own."""
 
-    def receive(self, arrival: Arrival) -> Joined | Awaitable[Joined]:
-        """Receive a client of the other end.
+    def receive(self, arrival: Wanted) -> Joined | Coming:
+        """Receive a client of the other end; what takes time is begun by the caller.
 
         Raises:
             DuologueError: It may not come, or not now.
@@ -89,6 +89,9 @@ class LinkEnd:
         self._group = group
         self._opened: dict[int, RemoteSession] = {}
         self._served: dict[int, ServedChannel] = {}
+        self._coming: dict[int, asyncio.Task[None]] = {}
+        """Channels that the other end has opened, and that take time to be served."""
+
         self._answering: set[int] = set()
         self._asked: dict[int, asyncio.Future[Reply]] = {}
         self._unwanted: dict[int, Callable[[Reply], None]] = {}
@@ -102,11 +105,11 @@ class LinkEnd:
 
     # What this end wants
 
-    def begin(self, arrival: Arrival) -> RemoteSession:
+    def begin(self, arrival: Wanted) -> RemoteSession:
         """Open a channel; where it is refused, the port ends with the reason."""
         return self._begin(arrival, None)
 
-    async def open(self, arrival: Arrival) -> RemoteSession:
+    async def open(self, arrival: Wanted) -> RemoteSession:
         """Open a channel.
 
         Raises:
@@ -184,6 +187,8 @@ class LinkEnd:
                 ):
                     if (served := self._served.get(channel)) is not None:
                         served.receive(message)
+                    elif isinstance(message, Close | Detach) and channel in self._coming:
+                        self._coming.pop(channel).cancel()  # nobody waits for it any more
                 case Open():
                     self._receive(message)
                 case Ask():
@@ -220,6 +225,8 @@ class LinkEnd:
             session.lost()
         for served in list(self._served.values()):
             served.lost()
+        for coming in self._coming.values():
+            coming.cancel()
         for asked in self._asked.values():
             if not asked.done():
                 asked.set_exception(host_lost())
@@ -227,7 +234,7 @@ class LinkEnd:
     # Private
 
     def _begin(
-        self, arrival: Arrival, answered: asyncio.Future[DuologueError | None] | None
+        self, arrival: Wanted, answered: asyncio.Future[DuologueError | None] | None
     ) -> RemoteSession:
         if self._lost:
             raise host_lost()
@@ -255,21 +262,22 @@ class LinkEnd:
         except DuologueError as exc:
             self.outbox.put(Refused(channel, fault_of(exc)))
             return
-        if isinstance(port, Awaitable):
-            self._group.create_task(self._receive_later(channel, port), name="link-receive")
+        if callable(port):
+            self._coming[channel] = self._group.create_task(
+                self._receive_later(channel, port), name="link-receive"
+            )
         else:
             self._serve(channel, port)
 
-    async def _receive_later(self, channel: int, coming: Awaitable[Joined]) -> None:
+    async def _receive_later(self, channel: int, coming: Coming) -> None:
         try:
-            port = await coming
+            port = await coming()
         except DuologueError as exc:
             self.outbox.put(Refused(channel, fault_of(exc)))
-            return
-        if self._lost:
-            port.close("client_gone")
         else:
             self._serve(channel, port)
+        finally:
+            self._coming.pop(channel, None)
 
     def _serve(self, channel: int, port: Joined) -> None:
         self._served[channel] = ServedChannel(

@@ -8,10 +8,21 @@ from __future__ import annotations
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, UnknownSession
 from duologue.core.wheel import TimerWheel
-from duologue.hosts.port import Arrival, Joined, LateOpening, LookingOn, Opening, Return
+from duologue.hosts.call_queue import CallQueue
+from duologue.hosts.port import (
+    Arrival,
+    InTurn,
+    Joined,
+    LateOpening,
+    LookingOn,
+    Opening,
+    Return,
+)
+from duologue.hosts.queued_session import QueuedSession
 from duologue.protocol.commands import UpdateSession
 from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.duplex.session_patch import as_duplex
+from duologue.protocol.errors import ErrorCode
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import SessionManager
@@ -26,9 +37,20 @@ _NOTHING_ASKED = SessionPatch()
 
 
 class LocalHost:
-    """A ``HostPort`` on the sessions of this process."""
+    """A ``HostPort`` on the sessions of this process.
 
-    def __init__(self, sessions: SessionManager, clock: Clock, wheel: TimerWheel) -> None:
+    Args:
+        queue: Where calls wait for a place; nobody overtakes them. By default none waits.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionManager,
+        clock: Clock,
+        wheel: TimerWheel,
+        queue: CallQueue | None = None,
+    ) -> None:
+        self.queue = CallQueue(0) if queue is None else queue
         self._sessions = sessions
         self._clock = clock
         self._wheel = wheel
@@ -47,6 +69,7 @@ class LocalHost:
     def check_room(self) -> None:
         """Refuse what ``open`` would refuse."""
         self._sessions.check_room()
+        self.queue.check_turn()
 
     async def open(self, arrival: Arrival) -> Joined:
         """Receive a client."""
@@ -63,7 +86,11 @@ class LocalHost:
             case Opening():
                 return self.begin(arrival)
             case LateOpening():
+                if not arrival.resumes:
+                    self.queue.check_turn()
                 return self._await_description(arrival)
+            case InTurn():
+                return self._in_turn(arrival)
             case Return(session_id=session_id, resume_token=token, owner=owner):
                 ticket = self._sessions.claim(session_id, token, owner)
                 check_comes_back(ticket)
@@ -73,6 +100,7 @@ class LocalHost:
 
     def begin(self, opening: Opening) -> Joined:
         """Open a session."""
+        self.queue.check_turn()
         return self._open(opening, opening.patch)
 
     async def preview(self, model: str | None, patch: SessionPatch) -> AnySession:
@@ -92,6 +120,26 @@ class LocalHost:
 
     def call_ended(self, call_id: str) -> None:
         """Likewise."""
+
+    def _in_turn(self, arrival: InTurn) -> Joined:
+        """Open a session, or let a client stand in the queue for a place."""
+        opening, queue = arrival.opening, self.queue
+
+        def open_now() -> Joined:
+            if isinstance(opening, Opening):
+                return self._open(opening, opening.patch)
+            return self._await_description(opening)
+
+        if not len(queue):
+            try:
+                return open_now()
+            except CapacityError as exc:
+                if exc.code != ErrorCode.SERVER_FULL or not queue.capacity:
+                    raise
+        queue.check_room()
+        session = QueuedSession(queue, open_now, self._clock, self._wheel, arrival.timeout_s)
+        queue.join(session)
+        return session
 
     def _open(self, opening: Opening, patch: SessionPatch) -> Joined:
         return self._sessions.open(

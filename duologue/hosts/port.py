@@ -6,6 +6,7 @@ nor what a session is.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -63,7 +64,35 @@ class LookingOn(_Arrival, frozen=True, kw_only=True):
     owner: Owner = ANYBODY
 
 
-Arrival: TypeAlias = Opening | LateOpening | Return | LookingOn
+class InTurn(_Arrival, frozen=True, kw_only=True):
+    """A client that would rather wait for a place than be refused.
+
+    Args:
+        timeout_s: It waits no longer.
+    """
+
+    opening: Opening | LateOpening
+    timeout_s: float
+
+
+Arrival: TypeAlias = Opening | LateOpening | Return | LookingOn | InTurn
+
+
+class Slot(_Arrival, frozen=True, kw_only=True):
+    """A plain request wants to be worked on: no client, but it comes, waits and leaves like one.
+
+    Args:
+        wait_s: It would wait so long.
+    """
+
+    wait_s: float
+
+
+Wanted: TypeAlias = Arrival | Slot
+"""What a channel is opened for."""
+
+Coming: TypeAlias = "Callable[[], Awaitable[Joined]]"
+"""What takes time to be opened; raises ``DuologueError`` where it cannot be."""
 
 
 class Joined(SessionPort, Protocol):
@@ -102,7 +131,8 @@ class HostPort(Protocol):
         """Refuse what ``open`` would refuse, as far as can be told without asking.
 
         Raises:
-            CapacityError: There is no room, or the host is going down or cannot be reached.
+            CapacityError: There is no room, or others wait for it; or the host is going down or
+                cannot be reached.
         """
         ...
 
@@ -111,7 +141,7 @@ class HostPort(Protocol):
 
         Raises:
             ClientError: It may not have what it asks for.
-            CapacityError: There is no room.
+            CapacityError: There is no room, or others wait for it; or too many wait already.
         """
         ...
 

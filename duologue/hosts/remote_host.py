@@ -11,6 +11,7 @@ from typing import Protocol
 
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, DuologueError
+from duologue.hosts.call_queue import others_wait
 from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.faults import host_lost
 from duologue.hosts.link_end import LinkEnd
@@ -18,7 +19,7 @@ from duologue.hosts.local import unknown_call
 from duologue.hosts.messages import AnswerFailed, CallBegan, CallEnded, OfLink, Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import unpack_event
-from duologue.hosts.port import Arrival, Joined, LookingOn, Opening
+from duologue.hosts.port import Coming, Joined, LookingOn, Opening, Wanted
 from duologue.hosts.questions import (
     AskAllFigures,
     AskFigures,
@@ -129,9 +130,11 @@ class RemoteHost:
                 f"{status.sessions} sessions are open, the limit is {status.max_sessions}",
                 retry_after_s=RETRY_AFTER_S,
             )
+        if status.waiting:
+            raise others_wait(status.waiting)
 
-    async def open(self, arrival: Arrival) -> Joined:
-        """Receive a client."""
+    async def open(self, arrival: Wanted) -> Joined:
+        """Receive a client, or take a slot."""
         return await self._linked().open(arrival)
 
     def begin(self, opening: Opening) -> Joined:
@@ -210,7 +213,7 @@ class RemoteHost:
         self.engine.lost()
         self._changed.set()
 
-    def receive(self, arrival: Arrival) -> Joined | Awaitable[Joined]:
+    def receive(self, arrival: Wanted) -> Joined | Coming:
         """Receive somebody from another gateway."""
         if self.calls is None or not isinstance(arrival, LookingOn):
             raise unknown_call(getattr(arrival, "call_id", ""))

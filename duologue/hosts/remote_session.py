@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from duologue.core.errors import DuologueError
+from duologue.core.errors import CapacityError, DuologueError
 from duologue.core.mailbox import MailboxFull
 from duologue.hosts.faults import exception_of, host_lost
 from duologue.hosts.messages import (
@@ -34,13 +34,16 @@ from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_command, unpack_deliveries, unpack_event, weight
 from duologue.hosts.settings import LinkSettings
 from duologue.protocol.commands import Command
-from duologue.protocol.errors import error_event
+from duologue.protocol.errors import ErrorCode, error_event
 from duologue.protocol.events import ErrorBody
 from duologue.protocol.response_events import AudioDelta
 from duologue.sessions.port import Attachment, Batch, Delivery
 
 REFUSED_AT = 8
 """Input windows under way at which what a client says is refused: it was told to wait at one."""
+
+RETRY_AFTER_S = 1.0
+"""For who was about to be let in when its gateway lets go: another one answers at once."""
 
 _UNNUMBERED = 0
 
@@ -196,6 +199,13 @@ class RemoteSession:
         """Let go of the session; the connection ends, and may be made anew elsewhere."""
         if not self._over:
             self._outbox.put(Detach(self._number))
+            self._tell_opened(
+                CapacityError(
+                    "this gateway lets its clients go",
+                    code=ErrorCode.SHUTTING_DOWN,
+                    retry_after_s=RETRY_AFTER_S,
+                )
+            )
             self._end(reason)
             self.wake()
 

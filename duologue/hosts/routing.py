@@ -30,7 +30,7 @@ def tag_of(session_id: str) -> str | None:
 
 
 def by_room(statuses: Sequence[Status | None]) -> list[int]:
-    """Return the places of hosts that take new calls, the one with the most room first.
+    """Return the places of hosts that take new calls at once, the one with the most room first.
 
     Args:
         statuses: ``None`` for a host that cannot be reached.
@@ -38,7 +38,7 @@ def by_room(statuses: Sequence[Status | None]) -> list[int]:
     able = [
         (status.max_sessions - status.sessions, place)
         for place, status in enumerate(statuses)
-        if status is not None and status.loaded and status.accepting
+        if status is not None and status.loaded and status.accepting and not status.waiting
     ]
     # Equals in their order: the first is of this machine.
     return [place for room, place in sorted(able, key=lambda each: -each[0]) if room > 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from duologue.core.errors import DuologueError
 from duologue.hosts.link_end import LinkEnd
 from duologue.hosts.messages import LinkMessage
 from duologue.hosts.outbox import Outbox
-from duologue.hosts.port import Arrival, Joined
+from duologue.hosts.port import Coming, Joined, Wanted
 from duologue.hosts.questions import Done, Question, Reply
 from duologue.hosts.settings import LinkSettings
 from duologue.protocol.commands import Command
@@ -149,18 +149,18 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.sessions: list[FakeSession] = []
-        self.arrivals: list[Arrival] = []
+        self.arrivals: list[Wanted] = []
         self.heard: list[LinkMessage] = []
         self.refuses: DuologueError | None = None
-        self.later: Callable[[], Awaitable[Joined]] | None = None
+        self.later: Coming | None = None
         self.reply: Reply = Done()
 
-    def receive(self, arrival: Arrival) -> Joined | Awaitable[Joined]:
+    def receive(self, arrival: Wanted) -> Joined | Coming:
         self.arrivals.append(arrival)
         if self.refuses is not None:
             raise self.refuses
         if self.later is not None:
-            return self.later()
+            return self.later
         session = FakeSession(f"sess_{len(self.sessions)}")
         self.sessions.append(session)
         return session

@@ -8,7 +8,8 @@ module must not know what a request is about.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from aiohttp import web
 
@@ -17,10 +18,11 @@ from duologue.core.tasks import CrashBarrier
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access
 from duologue.gateway.errors import Handler, error_response
-from duologue.gateway.http.request_slots import RequestSlots, wished_wait_s
+from duologue.gateway.http.prefer import wished_wait_s
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.ws.handshake import offered_protocols
+from duologue.hosts.request_slots import SlotsPort
 from duologue.telemetry import get_logger
 
 LOOK_S = 0.25
@@ -28,13 +30,22 @@ LOOK_S = 0.25
 
 
 class FrontDoor:
-    """One for all routes."""
+    """One for all routes.
 
-    def __init__(self, access: Access, admission: Admission, settings: HttpSettings) -> None:
+    Args:
+        slots: For requests that are work.
+    """
+
+    def __init__(
+        self, access: Access, admission: Admission, settings: HttpSettings, slots: SlotsPort
+    ) -> None:
         self._access = access
         self._admission = admission
         self._settings = settings
-        self._slots = RequestSlots(settings.max_requests, settings.queued_requests)
+        self._slots = slots
+        self._working = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._log = get_logger("gateway")
 
     def before(self, route: Route) -> Handler:
@@ -54,21 +65,28 @@ class FrontDoor:
                 limit_s = self._settings.queue_timeout_s
                 wait_s = wished_wait_s(request.headers.get("Prefer"), limit_s)
                 async with self._slots.taken(wait_s):
-                    return await self._while_wanted(request, route)
+                    with self._counted():
+                        return await self._while_wanted(request, route)
             return self._failed(request, route, crashes[0])
 
         return serve
-
-    @property
-    def fill(self) -> float:
-        """Requests that are worked on, as a share of how many may be."""
-        return self._slots.fill
 
     async def wait_idle(self, timeout_s: float) -> None:
         """Wait until nothing is worked on, for ``timeout_s`` at most."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._slots.wait_idle()
+                await self._idle.wait()
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._working += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._working -= 1
+            if not self._working:
+                self._idle.set()
 
     async def _while_wanted(self, request: web.Request, route: Route) -> web.StreamResponse:
         """Run a handler until it is done, its client has gone, or its time is over."""

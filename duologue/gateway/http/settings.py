@@ -18,7 +18,8 @@ class HttpSettings(Section):
     """A request's body must be smaller: 25 MB of audio, also in base64, and what is around it."""
 
     max_requests: Annotated[int, Field(ge=1, le=10_000)] = 64
-    """Requests that are worked on at the same time; further ones are refused with 503."""
+    """Requests that are worked on at the same time, of all gateways together; further ones are
+    refused with 503."""
 
     queued_requests: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Requests that may wait for one of these to end, where their clients ask for it with

@@ -5,13 +5,12 @@ This module must not know what is said on the connection.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from aiohttp import web
 
-from duologue.core.errors import CapacityError, UnknownSession
+from duologue.core.errors import UnknownSession
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
@@ -22,8 +21,8 @@ from duologue.gateway.ws.connection import Connection
 from duologue.gateway.ws.form import ConnectionForm, connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.open_connections import OpenConnections
-from duologue.gateway.ws.queued_session import QueuedSession
-from duologue.hosts.port import HostPort, Joined, LateOpening, Opening, Return
+from duologue.hosts.port import HostPort, InTurn, Joined, LateOpening, Opening, Return
+from duologue.hosts.queued_session import QueuedSession
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.resumption.late_session import LateSession
 from duologue.sessions.session import CLIENT_GONE
@@ -95,8 +94,7 @@ class RealtimeEndpoint:
                 if isinstance(exc, ConnectionError):
                     return web.Response()  # nobody is there to read it
                 raise
-            async with self._in_turn(session):
-                await Connection(channel, session, form.dialect).run()
+            await Connection(channel, session, form.dialect).run()
         return response
 
     async def wait_closed(self, timeout_s: float) -> None:
@@ -119,13 +117,13 @@ class RealtimeEndpoint:
             )
         opening = self._opening(form, caller)
         if form.queues:
-            return await self._open_or_wait(opening)
+            self._admission.check_loaded()
+            in_turn = InTurn(opening=opening, timeout_s=self._queue_timeout_s)
+            return await self._host.open(in_turn)
         if form.autostart:
             self._admission.check_call()
         else:
             self._admission.check_loaded()
-            if not form.resumes:
-                self._admission.check_turn()
         return await self._host.open(opening)
 
     def _opening(self, form: ConnectionForm, caller: Caller) -> Opening | LateOpening:
@@ -143,41 +141,6 @@ class RealtimeEndpoint:
         return LateOpening(
             opening=opening, timeout_s=self._first_message_timeout_s, resumes=form.resumes
         )
-
-    async def _open_or_wait(self, opening: Opening | LateOpening) -> Joined:
-        """Open a session, or stand in the queue for a place.
-
-        Raises:
-            CapacityError: The queue is full, or there is another reason than a want of places.
-        """
-
-        async def open_now() -> Joined:
-            self._admission.check_place()
-            return await self._host.open(opening)
-
-        queue = self._admission.queue
-        if not len(queue):
-            try:
-                return await open_now()
-            except CapacityError as exc:
-                if exc.code != ErrorCode.SERVER_FULL or not queue.capacity:
-                    raise
-        session = QueuedSession(queue, open_now, self._queue_timeout_s)
-        queue.join(session)
-        return session
-
-    @asynccontextmanager
-    async def _in_turn(self, session: Joined) -> AsyncIterator[None]:
-        """Let a session that waits for its place have it, while its connection is served."""
-        if not isinstance(session, QueuedSession):
-            yield
-            return
-        async with asyncio.TaskGroup() as group:
-            turn = group.create_task(session.wait(), name="call-queue")
-            try:
-                yield
-            finally:
-                turn.cancel()
 
     @contextmanager
     def _waiting(self, session: Joined) -> Iterator[None]:

@@ -24,6 +24,7 @@ async def test_it_listens_until_it_is_undone() -> None:
         clock=clock,
         wheel=side.wheel,
         workers=side.workers,
+        slots=side.slots,
         answers=make_answers(settings.gateway.http, clock),
     )
     gateway = make_gateway_side(settings, ground)

@@ -17,7 +17,6 @@ from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access
-from duologue.gateway.call_queue import CallQueue
 from duologue.gateway.catalogue import Catalogue, served_models
 from duologue.gateway.http.beta_secrets import BetaSecretRoutes
 from duologue.gateway.http.client_secrets import ClientSecretRoutes
@@ -34,7 +33,9 @@ from duologue.gateway.telephony.voice import TwilioVoiceRoutes
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
+from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
+from duologue.hosts.request_slots import RequestSlots
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.watching.observer import Observation
@@ -93,9 +94,9 @@ async def small_server(
             keep=flights.append,
         ),
     )
-    host = LocalHost(manager, clock, wheel)
+    host = LocalHost(manager, clock, wheel, CallQueue(settings.queued_calls))
     access = Access(settings, clock, metrics)
-    admission = Admission(host, lambda: server.workers, CallQueue(settings.queued_calls))
+    admission = Admission(host, lambda: server.workers)
     timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
     connections = OpenConnections()
     realtime = RealtimeEndpoint(host, admission, access, settings, timing, connections)
@@ -109,7 +110,8 @@ async def small_server(
         *BetaSecretRoutes(host, access, settings.http).routes(),
         *TwilioVoiceRoutes(access, signed, settings.http).routes(),
     ]
-    door = FrontDoor(access, admission, settings.http)
+    slots = RequestSlots(settings.http.max_requests, settings.http.queued_requests)
+    door = FrontDoor(access, admission, settings.http, slots)
     server = SmallServer(
         0, manager, host, admission, realtime, access, wheel, Workers(2, 2, True), metrics, flights
     )

@@ -18,6 +18,7 @@ from duologue.hosts.local import LocalHost
 from duologue.hosts.messages import Status
 from duologue.hosts.rate_limit import RateLimit
 from duologue.hosts.remote_host import RemoteHost
+from duologue.hosts.request_slots import RequestSlots
 from duologue.hosts.settings import LinkSettings
 from duologue.hosts.spoken_answers import SpokenAnswers
 from duologue.sessions.manager import SessionManager
@@ -67,6 +68,7 @@ async def small_host(
             engine=call.engine,
             look=lambda: host.look(),
             figures=figures,
+            slots=RequestSlots(1, 1),
             answers=LocalAnswers(IdempotencyKeys(60, 8, 1000), SpokenAnswers(), clock),
             rates={"kitchen": RateLimit(RATE, clock.now())},
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -9,9 +10,9 @@ import pytest
 from duologue.core.clock import SystemClock
 from duologue.core.errors import CapacityError, UnknownSession
 from duologue.hosts.fleet import HostFleet
-from duologue.hosts.messages import CallBegan, CallEnded, Status
+from duologue.hosts.messages import CallBegan, CallEnded, Open, Status
 from duologue.hosts.outbox import Outbox
-from duologue.hosts.port import LookingOn, Opening, Return
+from duologue.hosts.port import InTurn, LookingOn, Opening, Return
 from duologue.hosts.remote_host import RemoteHost
 from duologue.hosts.settings import LinkSettings
 from duologue.protocol.errors import ErrorCode
@@ -77,6 +78,26 @@ def test_a_phone_call_goes_where_there_is_most_room() -> None:
     fleet.begin(Opening())
     assert len(roomy.outbox.take()) == 1
     assert full.outbox.take() == []
+
+
+async def test_a_call_waits_at_the_host_where_the_fewest_do() -> None:
+    async with asyncio.TaskGroup() as group:
+        long, short = Member(room(0, waiting=3)), Member(room(0, waiting=1))
+        fleet = HostFleet(long, ["llm"])
+        fleet.add(short)
+        in_turn = InTurn(opening=Opening(), timeout_s=9.0)
+        waiting = group.create_task(fleet.open(in_turn))
+        await asyncio.sleep(0)
+        assert [type(message) for message in short.outbox.take()] == [Open]
+        assert long.outbox.take() == []
+        # Somebody has left meanwhile: another one need not wait.
+        short.hear(room(1))
+        going = group.create_task(fleet.open(in_turn))
+        await asyncio.sleep(0)
+        (message,) = short.outbox.take()
+        assert message.arrival == Opening()  # type: ignore[union-attr]
+        for task in (waiting, going):
+            task.cancel()
 
 
 def test_every_host_knows_of_the_calls_that_are_held_here() -> None:

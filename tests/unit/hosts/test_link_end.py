@@ -10,7 +10,7 @@ from duologue.core.errors import CapacityError, DuologueError, ProtocolError
 from duologue.hosts import link_end
 from duologue.hosts.messages import Beat, Opened
 from duologue.hosts.port import Joined, LookingOn, Opening
-from duologue.hosts.questions import AskLook, Done, Waits
+from duologue.hosts.questions import AskLook, Done, Reply, Waits
 from duologue.protocol.commands import ClearAudio
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import AudioCleared
@@ -84,33 +84,83 @@ async def test_what_takes_time_to_be_found_is_served_then() -> None:
         assert [delivery.event for delivery in client.got] == [AudioCleared()]
 
 
-async def test_what_is_found_when_the_link_is_gone_is_closed_again() -> None:
-    async with joined() as link:
-        found = FakeSession()
-        release = asyncio.Event()
+async def test_who_is_about_to_be_let_in_when_the_gateway_lets_go_is_told_to_come_again() -> None:
+    async with joined() as link, asyncio.TaskGroup() as group:
+        opening = group.create_task(refusal(link.edge.open(Opening())))
+        await asyncio.sleep(0)
+        link.edge.leave("server_shutting_down")
+        await settled(link)
+        exc = opening.result()
+        assert isinstance(exc, CapacityError)
+        assert (exc.code, exc.retry_after_s > 0) == ("server_shutting_down", True)
+        assert not link.host.is_busy
 
-        async def find() -> Joined:
-            await release.wait()
-            return found
+
+class Search:
+    """Something that takes time to be opened, and keeps whoever leaves in mind."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.given_up = 0
+
+    async def __call__(self) -> Joined:
+        self.begun += 1
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.given_up += 1
+            raise
+        raise AssertionError
+
+
+async def test_what_takes_time_may_be_refused_in_the_end() -> None:
+    async with joined() as link:
 
         async def find_none() -> Joined:
             raise CapacityError("none", retry_after_s=1.0)
 
-        link.host_server.later = find
-        link.edge.begin(LookingOn(call_id="rtc_1"))
-        link.host_server.later = find
-        link.settle()
         link.host_server.later = find_none
         refused = link.edge.begin(LookingOn(call_id="rtc_2"))
         client = FakeClient(refused)
         refused.attach(client)
         await settled(link)
         assert client.ended == "server_full"
-        link.host.lost()
-        release.set()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert found.closed == "client_gone"
+
+
+@pytest.mark.parametrize("how", ["is lost", "closes", "closes at once"])
+async def test_what_takes_time_is_given_up_when_nobody_waits_for_it_any_more(how: str) -> None:
+    async with joined() as link:
+        search = Search()
+        link.host_server.later = search
+        port = link.edge.begin(LookingOn(call_id="rtc_1"))
+        if how == "closes at once":
+            port.close("client_gone")
+        await settled(link)
+        begun = 0 if how == "closes at once" else 1
+        assert (search.begun, search.given_up) == (begun, 0)
+        if how == "is lost":
+            link.host.lost()
+        elif how == "closes":
+            port.close("client_gone")
+        await settled(link)
+        assert search.given_up == begun
+        assert not link.host.is_busy
+
+
+async def test_an_answer_to_one_who_has_left_goes_to_whom_he_has_named() -> None:
+    async with joined() as link:
+        link.host_server.reply = Waits(1.5)
+        unwanted: list[Reply] = []
+        for refuses in (None, CapacityError("full", retry_after_s=2.0)):
+            link.host_server.refuses = refuses
+            asking = asyncio.create_task(link.edge.ask(AskLook(), unwanted.append))
+            await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            await settled(link)
+            await settled(link)
+        assert unwanted == [Waits(1.5)]
 
 
 async def test_questions_are_answered_either_way() -> None:

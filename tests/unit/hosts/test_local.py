@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from duologue.core.errors import AuthError, CapacityError, ProtocolError, UnknownSession
+from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
-from duologue.hosts.port import LateOpening, LookingOn, Opening, Return
+from duologue.hosts.port import InTurn, Joined, LateOpening, LookingOn, Opening, Return
 from duologue.protocol.commands import UpdateSession
 from duologue.protocol.duplex.commands import ResumeSession
+from duologue.protocol.duplex.events import SessionQueued
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.errors import ErrorCode
+from duologue.protocol.events import SessionCreated
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY
+from duologue.sessions.port import Delivery
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.plugin import FakePlugin
@@ -137,3 +143,67 @@ def test_a_host_that_goes_down_takes_nobody() -> None:
     assert not scene.host.accepting
     with pytest.raises(CapacityError):
         scene.host.begin(Opening())
+
+
+class OnLine:
+    """The connection of one who waits: it reads whatever comes."""
+
+    def __init__(self, port: Joined) -> None:
+        self.port = port
+        self.read: list[type] = []
+        self.ended: str | None = None
+        port.attach(self)
+
+    def on_output(self) -> None:
+        self.read += [type(each.event) for each in self.port.pull(1000).deliveries]
+
+    def on_end(self, reason: str) -> None:
+        self.ended = reason
+
+    def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
+        raise AssertionError("nobody takes over")
+
+    def on_pressure(self, on: bool) -> None:
+        raise AssertionError("nothing was said")
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_who_asks_to_waits_for_a_place_and_nobody_overtakes_him(late: bool) -> None:
+    scene = Scene(max_sessions=1)
+    host = LocalHost(scene.manager, scene.clock, scene.wheel, CallQueue(1))
+    opening = LateOpening(opening=Opening(), timeout_s=5) if late else Opening()
+    in_turn = InTurn(opening=opening, timeout_s=60)
+    line = OnLine(await host.open(in_turn))
+    assert line.read == [SessionQueued]
+    with pytest.raises(CapacityError, match="1 calls wait for one: the limit is 1"):
+        await host.open(in_turn)
+    scene.manager.close_all("closed")
+    scene.manager.accepting = True
+    for overtaking in (
+        lambda: host.receive(Opening()),
+        lambda: host.receive(LateOpening(opening=Opening(), timeout_s=5)),
+        lambda: host.begin(Opening()),
+        host.check_room,
+    ):
+        with pytest.raises(CapacityError, match="1 calls wait"):
+            overtaking()
+    back = host.receive(LateOpening(opening=Opening(), timeout_s=5, resumes=True))
+    scene.clock.advance(1)
+    assert len(host.queue) == 0
+    assert line.ended is None
+    if not late:
+        assert SessionCreated in line.read
+    back.close("closed")
+    line.port.close("closed")
+    host.check_room()
+
+
+async def test_where_there_is_room_or_no_queue_nobody_waits() -> None:
+    scene = Scene(max_sessions=2)
+    in_turn = InTurn(opening=Opening(), timeout_s=60)
+    port = await scene.host.open(in_turn)
+    assert len(scene.host) == 2
+    with pytest.raises(CapacityError) as full:
+        await scene.host.open(in_turn)
+    assert full.value.code == ErrorCode.SERVER_FULL
+    port.close("closed")

@@ -57,6 +57,9 @@ async def test_it_is_as_it_was_last_heard_to_be() -> None:
     assert refusal(scene.host.check_room) == ErrorCode.SERVER_FULL
     scene.host.hear(Status(loaded=True, sessions=2, max_sessions=2, detached=1))
     scene.host.check_room()
+    scene.host.hear(Status(loaded=True, sessions=1, max_sessions=2, waiting=3))
+    with pytest.raises(CapacityError, match="3 calls wait"):
+        scene.host.check_room()
     scene.host.lost()
     assert refusal(scene.host.check_room) == ErrorCode.HOST_LOST
 

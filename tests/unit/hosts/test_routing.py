@@ -4,11 +4,17 @@ import random
 
 from duologue.core.ids import id_maker
 from duologue.hosts.messages import Status
-from duologue.hosts.routing import by_room, owner_of, tag_of, tagged_ids
+from duologue.hosts.routing import by_room, owner_of, ranked_owners, tag_of, tagged_ids
 
 
-def status(room: int, *, loaded: bool = True, accepting: bool = True) -> Status:
-    return Status(loaded=loaded, accepting=accepting, sessions=10 - room, max_sessions=10)
+def status(room: int, *, loaded: bool = True, accepting: bool = True, waiting: int = 0) -> Status:
+    return Status(
+        loaded=loaded,
+        accepting=accepting,
+        sessions=10 - room,
+        max_sessions=10,
+        waiting=waiting,
+    )
 
 
 def test_a_session_says_which_host_it_is_of_and_stays_within_what_clients_accept() -> None:
@@ -24,6 +30,7 @@ def test_a_session_says_which_host_it_is_of_and_stays_within_what_clients_accept
 def test_new_calls_go_where_there_is_most_room_and_to_the_own_machine_among_equals() -> None:
     assert by_room([status(3), None, status(5), status(3)]) == [2, 0, 3]
     assert by_room([status(0), status(4, accepting=False), status(4, loaded=False)]) == []
+    assert by_room([status(4, waiting=1), status(1)]) == [1], "a place is for those who wait for it"
 
 
 def test_each_key_is_counted_by_one_host_and_few_move_when_one_goes() -> None:
@@ -35,3 +42,9 @@ def test_each_key_is_counted_by_one_host_and_few_move_when_one_goes() -> None:
     after = {name: ["a", "b"][owner_of(name, ["a", "b"])] for name in names}
     assert all(after[name] == host for name, host in before.items() if host != "c")
     assert len(set(before.values())) == 3
+    for name in names:
+        ranked = [tags[place] for place in ranked_owners(name, tags)]
+        assert sorted(ranked) == tags
+        assert ranked[0] == before[name]
+        if before[name] == "c":
+            assert ranked[1] == after[name]

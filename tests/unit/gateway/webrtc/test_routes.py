@@ -21,6 +21,7 @@ from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.webrtc.calls import Calls
 from duologue.gateway.webrtc.routes import CALLS_PATH, CallRoutes
 from duologue.gateway.webrtc.settings import WebRtcSettings
+from duologue.hosts.request_slots import RequestSlots
 from tests.fakes.peer import ANSWER, FakeBackend
 from tests.unit.gateway.small_server import SmallServer, small_server
 from tests.unit.gateway.webrtc.offers import CHROMIUM
@@ -62,7 +63,8 @@ async def scene(gateway: GatewaySettings | None = None) -> AsyncIterator[Scene]:
             id_maker(random.Random(0)),
         )
         routes = CallRoutes(calls, server.admission, server.access, settings.http).routes()
-        door = FrontDoor(server.access, server.admission, settings.http)
+        slots = RequestSlots(settings.http.max_requests, 0)
+        door = FrontDoor(server.access, server.admission, settings.http, slots)
         app = web.Application(middlewares=[errors_in_json])
         add_routes(app.router, [(route, door.before(route)) for route in routes])
         CrossOrigin(server.access).install(app)

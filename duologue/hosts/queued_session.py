@@ -6,12 +6,12 @@ little that it says. This module must not know how messages are written.
 
 from __future__ import annotations
 
-import asyncio
-import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
+from duologue.core.clock import Clock
 from duologue.core.errors import DuologueError
-from duologue.gateway.call_queue import CallQueue
+from duologue.core.wheel import TimerWheel
+from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.port import Joined
 from duologue.protocol.commands import AppendAudio, Command
 from duologue.protocol.duplex.commands import CloseSession
@@ -33,18 +33,25 @@ _CLOSED = "closed"
 _NO_SESSION_YET = 0
 """Number of the events that come before there is a session."""
 
-OpenSession = Callable[[], Awaitable[Joined]]
+OpenSession = Callable[[], Joined]
 
 
 class QueuedSession:
-    """Stands for a session, and is replaced by it.
+    """Stands for a session, and is replaced by it; on the wheel meanwhile.
 
     Args:
         open: Opens the session; raises ``CapacityError`` while there is no place.
         timeout_s: How long the client may wait.
     """
 
-    def __init__(self, queue: CallQueue, open: OpenSession, timeout_s: float) -> None:
+    def __init__(
+        self,
+        queue: CallQueue,
+        open: OpenSession,
+        clock: Clock,
+        wheel: TimerWheel,
+        timeout_s: float,
+    ) -> None:
         self.id = ""
         self.offer: Callable[[Command], None] = self._offer_early
         self.reject: Callable[[ErrorBody], None] = self._refuse
@@ -58,14 +65,19 @@ class QueuedSession:
         self._position: SessionQueued | None = None
         self._errors: list[ErrorEvent] = []
         self._early: list[Command] = []
-        self._is_next = asyncio.Event()
+        self._clock = clock
+        self._wheel = wheel
+        self._late_at = clock.now() + timeout_s
+        self._is_next = False
         self._over = False
         self._session: Joined | None = None
+        wheel.set(self, self._late_at)
 
     def attach(self, attachment: Attachment) -> None:
         """Serve a connection."""
         self._attachment = attachment
         attachment.on_output()
+        self._look_soon()
 
     def close(self, reason: str) -> None:
         """End it, before there is a session or after."""
@@ -77,44 +89,43 @@ class QueuedSession:
     def on_position(self, position: int, waiting: int) -> None:
         """The queue's call."""
         self._position = SessionQueued(position=position, waiting=waiting)
-        if position == 1:
-            self._is_next.set()
+        self._is_next = position == 1
         if self._attachment is not None:
             self._attachment.on_output()
+        self._look_soon()
 
-    async def wait(self) -> None:
-        """Wait for a place, and become the session that takes it."""
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                await self._is_next.wait()
-                for _ in itertools.count():
-                    if self._over or await self._take_place():
-                        break
-                    await asyncio.sleep(LOOK_S)
-        except TimeoutError:
+    def on_timer(self) -> None:
+        """The wheel's call: it is late, or time to look whether there is a place."""
+        now = self._clock.now()
+        if now >= self._late_at:
             late = refused(
                 f"no place became free within {self._timeout_s:g} s", None, ErrorCode.SERVER_FULL
             )
             self._refuse(error_body(late))
             self._end(ErrorCode.SERVER_FULL, "timed_out")
+        elif not self._takes_place():
+            self._wheel.set(self, min(now + LOOK_S, self._late_at))
 
-    async def _take_place(self) -> bool:
+    def _look_soon(self) -> None:
+        """Look, once there is a connection: a place is not kept for one that never comes."""
+        if self._is_next and self._attachment is not None:
+            self._wheel.set(self, min(self._clock.now(), self._late_at))
+
+    def _takes_place(self) -> bool:
         """Try to; returns whether there is nothing to wait for any more."""
         try:
-            session = await self._open()
+            session = self._open()
         except DuologueError as exc:
             if exc.code == ErrorCode.SERVER_FULL:
                 return False
             self._tell(error_event(exc))
             self._end(exc.code, "refused")
             return True
-        if self._over:
-            session.close(_CLOSED)
-        else:
-            self._become(session)
+        self._become(session)
         return True
 
     def _become(self, session: Joined) -> None:
+        self._wheel.set(self, None)
         self._session, self.id = session, session.id
         # Not its methods as they are now: it may stand for another session itself.
         self.offer = lambda command: session.offer(command)
@@ -123,11 +134,9 @@ class QueuedSession:
         self.detach = lambda attachment: session.detach(attachment)
         self.played = lambda item_id, played_ms: session.played(item_id, played_ms)
         attachment, early = self._attachment, self._early
+        assert attachment is not None, "nobody looks without a connection"
         self._attachment, self._early = None, []
         self._queue.leave(self, "admitted")
-        if attachment is None:
-            session.close(_CLOSED)
-            return
         session.attach(attachment)
         for command in early:
             session.offer(command)
@@ -175,8 +184,8 @@ class QueuedSession:
         self._over = True
         attachment, self._attachment = self._attachment, None
         self.offer, self.reject = _nobody_listens, _nobody_listens
+        self._wheel.set(self, None)
         self._queue.leave(self, outcome)
-        self._is_next.set()
         if attachment is not None:
             attachment.on_end(reason)
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from duologue.core.errors import CapacityError
-from duologue.gateway.call_queue import CallQueue
+from duologue.hosts.call_queue import CallQueue
 from duologue.telemetry import Counter, Family
 
 
@@ -28,7 +28,12 @@ def test_who_comes_first_is_first_and_everybody_is_told_when_that_changes() -> N
     queue.leave(first, "admitted")
     assert third.told == [(3, 3), (2, 2), (1, 1)]
     queue.leave(first, "admitted")
-    assert [outcomes[each].value for each in ("admitted", "gave_up")] == [1, 1]
+    with pytest.raises(CapacityError, match="1 calls wait") as overtaking:
+        queue.check_turn()
+    assert overtaking.value.retry_after_s > 0
+    queue.leave(third, "gave_up")
+    queue.check_turn()
+    assert [outcomes[each].value for each in ("admitted", "gave_up")] == [1, 2]
 
 
 def test_past_the_limit_nobody_may_wait_and_is_told_when_to_come_back() -> None:

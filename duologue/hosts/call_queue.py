@@ -59,6 +59,15 @@ class CallQueue:
                 retry_after_s=RETRY_AFTER_S,
             )
 
+    def check_turn(self) -> None:
+        """Refuse who would overtake others.
+
+        Raises:
+            CapacityError: They wait for a place.
+        """
+        if self._members:
+            raise others_wait(len(self._members))
+
     def join(self, member: Waiting) -> None:
         """Stand at the end; told its position at once.
 
@@ -77,3 +86,10 @@ class CallQueue:
         self._outcomes[outcome].inc()
         for number, each in enumerate(self._members, 1):
             each.on_position(number, len(self._members))
+
+
+def others_wait(waiting: int) -> CapacityError:
+    """Return the refusal of a call that does not wait, where others do."""
+    return CapacityError(
+        f"all places are taken, and {waiting} calls wait for one", retry_after_s=RETRY_AFTER_S
+    )

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 from duologue.core.errors import CapacityError, ProtocolError, RateLimited
-from duologue.gateway.call_queue import CallQueue
-from duologue.gateway.ws.queued_session import (
+from duologue.core.wheel import TimerWheel
+from duologue.hosts.call_queue import CallQueue
+from duologue.hosts.port import Joined
+from duologue.hosts.queued_session import (
+    LOOK_S,
     MAX_EARLY_COMMANDS,
     MAX_WAITING_ERRORS,
     QueuedSession,
 )
-from duologue.hosts.port import Joined
 from duologue.protocol.commands import AppendAudio, ClearAudio, Command, CommitAudio
 from duologue.protocol.duplex.events import SessionQueued
 from duologue.protocol.errors import error_body, refused
 from duologue.protocol.events import ErrorBody, ErrorEvent, Event
 from duologue.sessions.port import Attachment, Batch, Delivery
+from tests.fakes.clock import FakeClock
 
 
 class FakeSession:
@@ -82,34 +84,53 @@ class House:
         self.queue = CallQueue(3)
         self.session = FakeSession()
         self.refusal: Exception | None = CapacityError("full", retry_after_s=1.0)
+        self.looks = 0
+        self.clock = FakeClock()
+        self.wheel = TimerWheel(self.clock.call_at)
 
-    def wait(self, timeout_s: float = 10.0) -> Line:
-        async def open_now() -> Joined:
+    def join(self, timeout_s: float = 10.0) -> QueuedSession:
+        """One that waits, whose connection is yet to come."""
+
+        def open_now() -> Joined:
+            self.looks += 1
             if self.refusal is not None:
                 raise self.refusal
             return self.session
 
-        session = QueuedSession(self.queue, open_now, timeout_s)
+        session = QueuedSession(self.queue, open_now, self.clock, self.wheel, timeout_s)
         self.queue.join(session)
-        return Line(session)
+        return session
+
+    def wait(self, timeout_s: float = 10.0) -> Line:
+        return Line(self.join(timeout_s))
+
+    def look(self) -> None:
+        """Let the next one look once."""
+        self.clock.advance(LOOK_S - 0.01)
 
 
-async def test_only_the_latest_position_is_told_and_only_the_next_one_looks() -> None:
+def test_only_the_latest_position_is_told_and_only_the_next_one_looks() -> None:
     house = House()
     first, second = house.wait(), house.wait()
     third = house.wait()
+    house.look()
+    assert house.looks == 1
     first.session.close("")
     second.session.close("")
     assert third.read() == [SessionQueued(position=1, waiting=1)]
     assert third.read() == []
+    house.look()
+    assert house.looks == 2
 
 
-async def test_who_has_its_turn_becomes_the_session_and_is_listened_to_again() -> None:
+def test_who_has_its_turn_becomes_the_session_and_is_listened_to_again() -> None:
     house = House()
     line = house.wait()
     line.session.offer(CommitAudio())
+    house.look()
+    assert house.session.attached == []
     house.refusal = None
-    await line.session.wait()
+    house.look()
     assert house.session.attached == [line]
     assert house.session.said == [CommitAudio()]
     line.session.offer(ClearAudio())
@@ -117,9 +138,10 @@ async def test_who_has_its_turn_becomes_the_session_and_is_listened_to_again() -
     assert (line.session.id, len(house.queue), line.ended) == ("sess_1", 0, None)
     line.session.detach(line)
     assert house.session.attached == []
+    assert len(house.wheel) == 0
 
 
-async def test_sound_and_too_many_words_are_refused() -> None:
+def test_sound_and_too_many_words_are_refused() -> None:
     line = House().wait()
     with pytest.raises(ProtocolError, match="once session") as early:
         line.session.offer(AppendAudio(audio=b"12"))
@@ -130,48 +152,63 @@ async def test_sound_and_too_many_words_are_refused() -> None:
         line.session.offer(CommitAudio())
 
 
-async def test_who_only_makes_mistakes_and_reads_nothing_is_let_go() -> None:
+def test_who_only_makes_mistakes_and_reads_nothing_is_let_go() -> None:
     house = House()
     line = house.wait()
     for _ in range(MAX_WAITING_ERRORS + 1):
         line.session.reject(error_body(refused("no", None)))
     assert line.ended == "client_too_slow"
-    assert len(house.queue) == 0
-    await line.session.wait()
+    assert len(house.queue) == len(house.wheel) == 0
 
 
-async def test_another_reason_than_a_want_of_places_ends_the_waiting() -> None:
+def test_another_reason_than_a_want_of_places_ends_the_waiting() -> None:
     house = House()
     line = house.wait()
     house.refusal = RateLimited("too many", code="too_many_sessions", retry_after_s=1.0)
-    await line.session.wait()
+    house.look()
     assert line.ended == "too_many_sessions"
     (error,) = [event for event in line.read() if isinstance(event, ErrorEvent)]
     assert error.error.code == "too_many_sessions"
 
 
-async def test_who_waits_too_long_is_refused_after_all() -> None:
+def test_who_waits_too_long_is_refused_after_all() -> None:
     house = House()
-    line = house.wait(timeout_s=0.01)
-    await line.session.wait()
-    assert line.ended == "server_full"
-    assert isinstance(line.read()[0], ErrorEvent)
+    first, second = house.wait(timeout_s=20), house.wait(timeout_s=10)
+    house.clock.advance(10.1)
+    assert (first.ended, second.ended) == (None, "server_full")
+    assert isinstance(second.read()[0], ErrorEvent)
+    house.clock.advance(10)
+    assert first.ended == "server_full"
+    assert len(house.queue) == len(house.wheel) == 0
 
 
-async def test_a_place_for_one_who_has_just_left_is_given_back() -> None:
+def test_no_place_is_taken_for_one_whose_connection_is_yet_to_come() -> None:
+    house = House()
+    session = house.join()
+    house.refusal = None
+    house.clock.advance(1)
+    assert house.looks == 0
+    line = Line(session)
+    house.look()
+    assert house.session.attached == [line]
+
+
+def test_one_who_never_comes_is_forgotten_in_time() -> None:
+    house = House()
+    house.join(timeout_s=5)
+    behind = house.wait()
+    house.clock.advance(5.1)
+    assert behind.read()[-1] == SessionQueued(position=1, waiting=1)
+    house.refusal = None
+    house.look()
+    assert house.session.attached == [behind]
+
+
+def test_who_has_left_is_given_no_place() -> None:
     house = House()
     line = house.wait()
-    turn = asyncio.Event()
-
-    async def open_slowly() -> Joined:
-        await turn.wait()
-        return house.session
-
-    line.session._open = open_slowly
-    async with asyncio.TaskGroup() as group:
-        group.create_task(line.session.wait())
-        await asyncio.sleep(0)
-        line.session.detach(line)
-        turn.set()
-    assert house.session.closed == "closed"
-    assert house.session.attached == []
+    line.session.detach(line)
+    house.refusal = None
+    house.clock.advance(20)
+    assert house.looks == 0
+    assert len(house.queue) == len(house.wheel) == 0

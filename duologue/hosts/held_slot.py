@@ -1,0 +1,82 @@
+"""A slot for a plain request that is held over a link: a channel on which nothing is said.
+
+So it is given back whatever happens: when the request is over, when nobody waits for it any more,
+when the link or the gateway is lost. This module must not know links, nor requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from duologue.hosts.port import Joined, Slot
+from duologue.hosts.request_slots import RequestSlots
+from duologue.protocol.commands import Command
+from duologue.protocol.events import ErrorBody
+from duologue.sessions.port import Attachment, Batch
+
+_OVER = "closed"
+
+
+class HeldSlot:
+    """One slot, at the host. A ``Joined``."""
+
+    def __init__(self, slots: RequestSlots) -> None:
+        self.id = ""
+        self._slots: RequestSlots | None = slots
+
+    def attach(self, _attachment: Attachment) -> None:
+        """Nobody listens to a slot."""
+
+    def detach(self, _attachment: Attachment) -> None:
+        """Give it back."""
+        self.close(_OVER)
+
+    def offer(self, _command: Command) -> None:
+        """Nothing is said to a slot."""
+
+    def reject(self, _error: ErrorBody) -> None:
+        """Likewise."""
+
+    def played(self, _item_id: str, _played_ms: int) -> None:
+        """Likewise."""
+
+    def pull(self, _max_bytes: int) -> Batch:
+        """Return nothing: it says nothing."""
+        return Batch([], False)
+
+    def close(self, _reason: str) -> None:
+        """Give it back."""
+        slots, self._slots = self._slots, None
+        if slots is not None:
+            slots.give_back()
+
+
+async def held_slot(slots: RequestSlots, wanted: Slot) -> Joined:
+    """Take a slot for somebody at the other end of a link.
+
+    Raises:
+        CapacityError: There is none.
+    """
+    await slots.take(wanted.wait_s)
+    return HeldSlot(slots)
+
+
+class HostSlots:
+    """The slots of session hosts, as seen from a gateway. A ``SlotsPort``.
+
+    Args:
+        open: Takes a slot, for which a request would wait so long; raises ``CapacityError``.
+    """
+
+    def __init__(self, open: Callable[[float], Awaitable[Joined]]) -> None:
+        self._open = open
+
+    @asynccontextmanager
+    async def taken(self, wait_s: float) -> AsyncIterator[None]:
+        """Hold a slot; raises ``CapacityError``."""
+        slot = await self._open(wait_s)
+        try:
+            yield
+        finally:
+            slot.close(_OVER)
