@@ -1,7 +1,7 @@
 """How a thread of computation is handed messages: senders never wait, the one taker may.
 
-This module must not know what the messages mean, nor bound them: whoever sends knows the bound of
-each job.
+It holds whatever it is sent, since a sender has no way to wait or to be refused: whoever makes one
+says what bounds it. This module must not know what the messages mean.
 """
 
 from __future__ import annotations

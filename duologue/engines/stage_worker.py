@@ -97,8 +97,10 @@ class StageWorker:
         post: Takes reports; called in the working thread. May wait, which slows the steps.
 
     Concurrency:
-        ``run`` owns everything. ``receive`` is called from one other thread and only registers
-        new jobs, marks cancelled ones and passes messages on; ``wake`` may come from any.
+        ``run`` owns everything, but for what ``receive`` does from one other thread: it enters
+        new jobs into the table, from which only ``run`` takes them, and marks cancelled ones.
+        ``wake`` may come from any thread. What waits for ``run`` is bounded for each job by the
+        engine, see ``pools``; to wake it is said once until it looks.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class StageWorker:
         self._clock = clock
         self._wakes_itself = False
         self._inbox: Inbox[_News] = Inbox()
+        self._wake_due = False
         self._records: dict[str, _Record] = {}
         # In the order in which they began to wait for a step. Jobs that cannot be stepped are
         # not in it until news of them comes, so a step costs nothing for idle jobs.
@@ -136,7 +139,9 @@ class StageWorker:
 
     def wake(self) -> None:
         """Look again which jobs are ready."""
-        self._inbox.put((_WOKEN,))
+        if not self._wake_due:
+            self._wake_due = True
+            self._inbox.put((_WOKEN,))
 
     def run(self) -> None:
         """Load and warm the runner, then work until told to stop.
@@ -189,6 +194,7 @@ class StageWorker:
             case Stop():
                 self._stopping = True
             case _Woken():
+                self._wake_due = False  # first: what happens from here on is said anew
                 for each in list(self._records.values()):
                     if each.opened:
                         self._waiting.setdefault(each.job.id, each)

@@ -10,12 +10,15 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 
 from duologue.engines.executors.base import REPLICA_LOST, Loss, WorkerListener
 from duologue.engines.messages import Died, Report, Stop, ToWorker, WorkerSpec
 from duologue.engines.stage_worker import StageWorker
 from duologue.engines.worker_life import make_worker, serve
+
+MAX_WAITING_REPORTS = 256
+"""A worker whose reports the loop has not taken steps no further: as with a process, whose link is
+full then."""
 
 
 class InlineExecutor:
@@ -37,6 +40,9 @@ class InlineWorker:
         self._loop = asyncio.get_running_loop()
         self._pending: list[ToWorker] = []
         self._reports: deque[Report] = deque()
+        self._room = threading.Event()
+        """Clear: the thread waits until reports are taken."""
+
         self._delivery_due = False
         self._loss = Loss(REPLICA_LOST, "the worker was told to stop")
         self._lost = False
@@ -54,6 +60,7 @@ class InlineWorker:
     def kill(self) -> None:
         """Abandon the thread: it ends after its step, and nothing more is heard of it."""
         self._abandoned = True
+        self._room.set()
         self._worker.receive((Stop(),))
         self._loss = Loss(REPLICA_LOST, "the worker was abandoned")
         self._loop.call_soon(self._lose)
@@ -67,6 +74,13 @@ class InlineWorker:
         self._tell_loop(self._lose)
 
     def _post(self, report: Report) -> None:
+        while len(self._reports) >= MAX_WAITING_REPORTS and not self._abandoned:
+            self._room.clear()
+            # Looked at again: they may have been taken before the event was cleared.
+            if len(self._reports) >= MAX_WAITING_REPORTS and not self._abandoned:
+                self._room.wait()
+        if self._abandoned:
+            return
         # One wake-up of the loop takes all reports that are posted until it comes. The flag is
         # cleared before the reports are taken, so none is left behind.
         self._reports.append(report)
@@ -75,9 +89,11 @@ class InlineWorker:
             self._tell_loop(self._deliver)
 
     def _tell_loop(self, callback: Callable[[], None]) -> None:
-        # An abandoned worker may outlive the loop, and then nobody is left to be told.
-        with suppress(RuntimeError):
+        try:
             self._loop.call_soon_threadsafe(callback)
+        except RuntimeError:
+            # A worker may outlive the loop, and then nobody is left to be told.
+            self._abandoned = True
 
     def _deliver(self) -> None:
         self._delivery_due = False
@@ -90,6 +106,7 @@ class InlineWorker:
                     self._loss = Loss(code, reason)
                 case _:
                     self._listener.on_report(report)
+        self._room.set()
 
     def _lose(self) -> None:
         self._deliver()

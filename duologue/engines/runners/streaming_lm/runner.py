@@ -19,6 +19,7 @@ from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.inbox import Inbox
+from duologue.engines.input_size import input_bytes
 from duologue.engines.models.moshi_lm.tokenizer import TextStream, TextTokenizer
 from duologue.engines.payloads import (
     AudioChunk,
@@ -36,6 +37,7 @@ from duologue.engines.runners.streaming_lm.loading import limits_for, load_netwo
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
 from duologue.engines.runners.streaming_lm.tick_loop import (
+    MAX_WAITING_FRAMES,
     Freeze,
     Hear,
     Join,
@@ -43,6 +45,7 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Mailbox,
     Message,
     Rewind,
+    Taken,
     TickLoop,
 )
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
@@ -59,17 +62,40 @@ ENDS_WITHIN_S = 2.0
 """A loop without streams ends with its step; one that does not hangs, and is left."""
 
 
+MAX_WAITING_BYTES = 256 * 1024
+"""What may be on its way from a job to the loop, five seconds of audio or so. What does not fit
+stays with the job, and counts against what the engine lets wait for it."""
+
+
 @dataclass(eq=False, slots=True)
 class _Stream:
     """What the worker knows of a job.
 
     Args:
         text: Makes words of tokens.
+        sent_bytes: Of inputs that went to the loop; counted by the worker's thread alone.
+        received_bytes: Of those that arrived there; counted by the loop's thread alone.
     """
 
     text: TextStream
     mailbox: Mailbox = field(default_factory=Mailbox)
     started: bool = False
+    sent_bytes: int = 0
+    received_bytes: int = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Another input may go to the loop."""
+        return self.sent_bytes - self.received_bytes < MAX_WAITING_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class _Posted:
+    """A message on its way to the loop, and what it weighs."""
+
+    message: Message
+    stream: _Stream
+    size_bytes: int = 0
 
 
 class StreamingLm:
@@ -97,7 +123,7 @@ class StreamingLm:
         self._wake = wake
         self._clock = clock or SystemClock()
         self._feed = FeedLimits(frame_samples=engine.frame_samples, rate_hz=engine.rate_hz)
-        self._inbox: Inbox[Message] = Inbox()
+        self._inbox: Inbox[_Posted] = Inbox()
         self._loop: TickLoop | None = None
         self._running = threading.Lock()
         self._is_running = False
@@ -136,7 +162,11 @@ class StreamingLm:
         stream: _Stream = job.state
         mailbox = stream.mailbox
         return bool(
-            job.inputs or mailbox.spoken or mailbox.error or job.input_ended or self._failed
+            (job.inputs and stream.has_room)
+            or mailbox.spoken
+            or mailbox.error
+            or (job.input_ended and not job.inputs)
+            or self._failed
         )
 
     def step(self, jobs: Sequence[Job]) -> Sequence[Step]:
@@ -144,9 +174,9 @@ class StreamingLm:
         if self._failed:
             raise RuntimeError("the loop of the model has ended; what it died of was printed")
         now = self._clock.now()
-        messages: list[Message] = []
-        steps = [self._carry(job, messages, now) for job in jobs]
-        self._post(messages)
+        posted: list[_Posted] = []
+        steps = [self._carry(job, posted, now) for job in jobs]
+        self._post(posted)
         return steps
 
     def close(self, job: Job) -> None:
@@ -154,7 +184,7 @@ class StreamingLm:
         if not job.state.started:
             return
         self._started -= 1
-        self._post([Leave(job.id)])
+        self._post([_Posted(Leave(job.id), job.state)])
         if not self._started and self._thread is not None:
             # Else the process may end in the midst of a step, which ends it with a crash.
             self._thread.join(ENDS_WITHIN_S)
@@ -181,11 +211,15 @@ class StreamingLm:
             )
         return plan
 
-    def _carry(self, job: Job, messages: list[Message], now: float) -> Step:
+    def _carry(self, job: Job, posted: list[_Posted], now: float) -> Step:
         stream: _Stream = job.state
         try:
-            while job.inputs:
-                messages.append(self._message(job.id, stream, job.inputs.popleft(), now))
+            while job.inputs and stream.has_room:
+                payload = job.inputs.popleft()
+                size_bytes = input_bytes(payload)
+                message = self._message(job.id, stream, payload, now)
+                stream.sent_bytes += size_bytes
+                posted.append(_Posted(message, stream, size_bytes))
         except EngineError as error:
             return Step(error=error)
         outputs: list[Payload] = []
@@ -203,8 +237,11 @@ class StreamingLm:
                     rewinds=said.rewinds,
                 )
             )
+        if len(outputs) >= MAX_WAITING_FRAMES:
+            posted.append(_Posted(Taken(job.id), stream))
         failure = stream.mailbox.error
-        return Step(outputs, done=job.input_ended and failure is None, error=failure)
+        done = job.input_ended and not job.inputs and failure is None
+        return Step(outputs, done=done, error=failure)
 
     def _message(self, key: str, stream: _Stream, payload: Payload, now: float) -> Message:
         if isinstance(payload, LockstepStart) and not stream.started:
@@ -230,11 +267,11 @@ class StreamingLm:
             case _:
                 raise EngineError(f"a stream cannot take {type(payload).__name__}")
 
-    def _post(self, messages: list[Message]) -> None:
-        if not messages:
+    def _post(self, posted: list[_Posted]) -> None:
+        if not posted:
             return
         with self._running:
-            self._inbox.put(messages)
+            self._inbox.put(posted)
             if not self._is_running:
                 self._is_running = True
                 self._thread = threading.Thread(target=self._keep_beat, name="ticks", daemon=True)
@@ -248,8 +285,7 @@ class StreamingLm:
         wait_s: float | None = 0.0
         try:
             while not stopped:
-                for message in self._inbox.take(wait_s):
-                    loop.take(message, self._clock.now())
+                self._take(loop, self._inbox.take(wait_s))
                 due = loop.advance(self._clock.now(), self._clock.now)
                 wait_s = None if due is None else max(0.0, due - self._clock.now())
                 stopped = not loop.members and self._stops()
@@ -258,6 +294,15 @@ class StreamingLm:
             if not stopped:
                 self._failed = True
                 self._wake()
+
+    def _take(self, loop: TickLoop, posted: list[_Posted]) -> None:
+        had_no_room = False
+        for each in posted:
+            loop.take(each.message, self._clock.now())
+            had_no_room |= not each.stream.has_room
+            each.stream.received_bytes += each.size_bytes
+        if had_no_room:
+            self._wake()  # what stayed with its job may come now
 
     def _stops(self) -> bool:
         with self._running:

@@ -28,12 +28,25 @@ STARVED_TICKS = 12
 same: a frame that is late now and then is better than a call that never begins."""
 
 
+MAX_WAITING_FRAMES = 32
+"""Of what a stream has said, 2.6 s: where they are not taken, it is left out of the ticks, so that
+it says nothing which nobody hears."""
+
+
 @dataclass(eq=False, slots=True)
 class Mailbox:
-    """What a stream has to say; filled by the loop, emptied by another thread."""
+    """What a stream has to say; filled by the loop, emptied by another thread.
+
+    Who takes ``MAX_WAITING_FRAMES`` or more out of it at once has to say so, by ``Taken``.
+    """
 
     spoken: deque[Said] = field(default_factory=deque)
     error: EngineError | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """No other frame fits in."""
+        return len(self.spoken) >= MAX_WAITING_FRAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +102,20 @@ class Freeze:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """What a stream has said was taken, after its mailbox had been full."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Let a stream go."""
 
     key: str
 
 
-Message = Join | Hear | Rewind | Freeze | Leave
+Message = Join | Hear | Rewind | Freeze | Taken | Leave
 
 
 @dataclass(eq=False, slots=True)
@@ -105,7 +125,7 @@ class _Member:
     Args:
         joined: It is known to the scheduler.
         frozen: As its owner wants it.
-        masked: It takes no part in ticks: frozen, or being taken back.
+        masked: It takes no part in ticks: frozen, or being taken back, or its mailbox is full.
     """
 
     key: str
@@ -165,6 +185,8 @@ class TickLoop:
             case Freeze(frozen=frozen):
                 member.frozen = frozen
                 self._mask(member, now)
+            case Taken():
+                self._mask(member, now)
             case Leave():
                 self._leave(member)
 
@@ -182,7 +204,7 @@ class TickLoop:
             return now
         batch = self._scheduler.next_batch(now)
         if isinstance(batch, FrameBatch):
-            self._step(batch)
+            self._step(batch, now)
             self._scheduler.finished(batch, clock())
             self._tell()
             self._starved = self._starved + 1 if self._engine.waiting else 0
@@ -243,7 +265,9 @@ class TickLoop:
     def _mask(self, member: _Member, now: float) -> None:
         if not member.joined:
             return
-        member.masked = member.frozen or not self._engine.is_live(member.slot)
+        member.masked = (
+            member.frozen or member.mailbox.is_full or not self._engine.is_live(member.slot)
+        )
         if member.masked:
             self._scheduler.freeze(member.slot)
         else:
@@ -260,9 +284,11 @@ class TickLoop:
             self._scheduler.leave(member.slot)
         self._engine.close(member.slot)
 
-    def _step(self, batch: FrameBatch) -> None:
+    def _step(self, batch: FrameBatch, now: float) -> None:
         slots = [cut.slot for cut in batch.cuts]
         pcm = [self._heard.take(cut) for cut in batch.cuts]
         for spoken in self._engine.step(slots, pcm):
             member = self._by_slot[spoken.slot]
             member.mailbox.spoken.append(Said(spoken, member.rewinds))
+            if member.mailbox.is_full:
+                self._mask(member, now)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 
-from duologue.engines.executors.inline import InlineExecutor
+from duologue.engines.executors.inline import MAX_WAITING_REPORTS, InlineExecutor
 from duologue.engines.messages import Open, Report, WorkerSpec
 from duologue.engines.payloads import TextDelta
 from tests.unit.engines.executors.kinds import Ear, spec, stop
@@ -25,6 +26,39 @@ async def test_reports_that_gather_while_the_loop_is_busy_come_in_order() -> Non
     await ear.until(lambda: len(ear.of("a")) == 2001)
     assert ear.text("a").split() == [str(number) for number in range(2000)]
     await stop(worker, ear)
+
+
+async def test_a_worker_whose_reports_nobody_takes_steps_no_further() -> None:
+    words = [str(number) for number in range(2 * MAX_WAITING_REPORTS)]
+    ear = Ear()
+    worker = await InlineExecutor().start(spec(), ear)
+    await ear.ready()
+    worker.send(Open("a", TextDelta(" ".join(words))))
+    await asyncio.sleep(0)
+    deadline = time.monotonic() + 30
+    while worker._room.is_set() and time.monotonic() < deadline:
+        pass  # the loop takes nothing meanwhile
+    assert len(worker._reports) == MAX_WAITING_REPORTS
+    await ear.until(lambda: len(ear.of("a")) == len(words) + 1)
+    assert ear.text("a").split() == words
+    await stop(worker, ear)
+
+
+async def test_a_worker_that_waits_for_the_loop_can_be_abandoned() -> None:
+    ear = Ear()
+    worker = await InlineExecutor().start(spec(name="waits/0"), ear)
+    await ear.ready()
+    worker.send(Open("a", TextDelta("x " * 2 * MAX_WAITING_REPORTS)))
+    await asyncio.sleep(0)
+    deadline = time.monotonic() + 30
+    while worker._room.is_set() and time.monotonic() < deadline:
+        pass
+    worker.kill()
+    for thread in threading.enumerate():
+        if thread.name == "waits/0":
+            thread.join(timeout=10)
+            assert not thread.is_alive()
+    assert (await ear.lost()).reason == "the worker was abandoned"
 
 
 def test_a_worker_that_outlives_its_loop_harms_nobody() -> None:

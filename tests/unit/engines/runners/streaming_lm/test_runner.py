@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from duologue.core.errors import EngineError
+from duologue.engines.input_size import input_bytes
 from duologue.engines.models.moshi_lm.random_checkpoint import save_random_voice, train_vocabulary
 from duologue.engines.models.moshi_lm.tokenizer import TextTokenizer
 from duologue.engines.payloads import (
@@ -21,7 +22,7 @@ from duologue.engines.payloads import (
 )
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.streaming_lm.beginnings import Beginnings
-from duologue.engines.runners.streaming_lm.runner import StreamingLm
+from duologue.engines.runners.streaming_lm.runner import MAX_WAITING_BYTES, StreamingLm
 from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
 from tests.unit.engines.runners.streaming_lm.tiny_network import CONFIG, SAMPLES, engine, network
 
@@ -109,6 +110,24 @@ def test_rewinding_and_freezing_reach_the_loop(bench: Bench) -> None:
     # Frames from before the rewind may still be on their way.
     while not any(frame.rewinds for frame in bench.frames(1)["a"]):
         pass
+
+
+def test_what_the_loop_has_not_taken_is_bounded_and_the_rest_stays_with_the_job(
+    bench: Bench,
+) -> None:
+    job = bench.open("a", LockstepStart(seed=1))
+    chunks = [AudioChunk(b"\0\0" * 2048, 600) for _ in range(100)]
+    job.inputs.extend(chunks)
+    bench.step()
+    sent = 101 - len(job.inputs)
+    weight = input_bytes(chunks[0])
+    assert MAX_WAITING_BYTES <= sent * weight < MAX_WAITING_BYTES + 2 * weight
+    job.input_ended = True
+    while job.inputs:
+        assert bench.woken.wait(15)
+        bench.woken.clear()
+        steps = bench.step()
+        assert not steps or steps[0].done == (not job.inputs)
 
 
 def test_a_stream_goes_on_elsewhere_with_its_log(bench: Bench) -> None:

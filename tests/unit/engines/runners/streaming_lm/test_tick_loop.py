@@ -7,6 +7,7 @@ import pytest
 
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.tick_loop import (
+    MAX_WAITING_FRAMES,
     STARVED_TICKS,
     Freeze,
     Hear,
@@ -14,6 +15,7 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Leave,
     Mailbox,
     Rewind,
+    Taken,
     TickLoop,
 )
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
@@ -133,6 +135,24 @@ def test_a_frozen_stream_stands_still_and_what_it_would_hear_is_lost() -> None:
     call.run(7 * PERIOD_S + 0.01)
     assert [said.frame.frame for said in mailbox.spoken] == [0, 1, 2, 3]
     assert call.loop.counters().dropped_samples == SAMPLES
+
+
+def test_a_stream_whose_frames_nobody_takes_stands_still_until_they_are_taken() -> None:
+    call = Call()
+    full, other = call.join("a"), call.join("b", 2)
+    call.run((MAX_WAITING_FRAMES - 1) * PERIOD_S + 0.01)
+    other.spoken.clear()
+    call.run((MAX_WAITING_FRAMES + 5) * PERIOD_S + 0.01)
+    assert (len(full.spoken), len(other.spoken)) == (MAX_WAITING_FRAMES, 6)
+    call.loop.take(Freeze("a", False), call.now)
+    call.run((MAX_WAITING_FRAMES + 7) * PERIOD_S + 0.01)
+    assert len(full.spoken) == MAX_WAITING_FRAMES
+    full.spoken.clear()
+    call.loop.take(Taken("a"), call.now)
+    call.run((MAX_WAITING_FRAMES + 9) * PERIOD_S + 0.01)
+    # It stood still: of its own frames none is missing.
+    numbers = [said.frame.frame for said in full.spoken]
+    assert numbers == [MAX_WAITING_FRAMES, MAX_WAITING_FRAMES + 1]
 
 
 def test_a_stream_is_taken_back_between_two_ticks() -> None:
