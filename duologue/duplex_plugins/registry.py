@@ -1,7 +1,8 @@
 """Finds plugins: by name through the entry point group ``duologue.plugins``, or by their place.
 
-A plugin package exposes a factory: the mapping of options from the configuration in, plugin out.
-This module must not know any plugin.
+A package with a plugin exposes a factory: its block of the configuration in, plugin out. Ours have
+their entry points in ``pyproject.toml`` like those of everybody else: there is no other list. This
+module must not know any plugin.
 """
 
 from __future__ import annotations

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from duologue.engines.payload_base import PayloadBase
 
 
-class _Payload(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
-    pass
-
-
-class LoraChoice(_Payload, frozen=True):
+class LoraChoice(PayloadBase, frozen=True):
     """An adapter that the stage has loaded, by its name there, and how much of it."""
 
     name: str
     scale: float = 1.0
 
 
-class DrawImage(_Payload, frozen=True):
+class DrawImage(PayloadBase, frozen=True):
     """Ask for one image.
 
     Args:
@@ -54,7 +50,7 @@ class DrawImage(_Payload, frozen=True):
     strength: float = 0.8
 
 
-class MakeVideo(_Payload, frozen=True):
+class MakeVideo(PayloadBase, frozen=True):
     """Ask for a video.
 
     Args:
@@ -81,7 +77,7 @@ class MakeVideo(_Payload, frozen=True):
     overlap: int = 0
 
 
-class MakeSound(_Payload, frozen=True):
+class MakeSound(PayloadBase, frozen=True):
     """Ask for a sound of ``seconds``."""
 
     prompt: str
@@ -92,14 +88,18 @@ class MakeSound(_Payload, frozen=True):
     negative: str = ""
 
 
-class StepsDone(_Payload, frozen=True):
+class StepsDone(PayloadBase, frozen=True):
     """How far a picture, video or sound is: ``done`` of ``total`` units of work."""
 
     done: int
     total: int
 
+    def cost(self) -> int:
+        """Nothing: it describes what is to come."""
+        return 0
 
-class ImageData(_Payload, frozen=True):
+
+class ImageData(PayloadBase, frozen=True):
     """An encoded image; with ``partial`` from 0 on, a view of it while it is not finished."""
 
     data: bytes
@@ -109,7 +109,7 @@ class ImageData(_Payload, frozen=True):
     partial: int = -1
 
 
-class VideoData(_Payload, frozen=True):
+class VideoData(PayloadBase, frozen=True):
     """The next bytes of a fragmented MP4; the first ones have its header.
 
     Args:
@@ -122,7 +122,7 @@ class VideoData(_Payload, frozen=True):
     mime: str
 
 
-class SoundData(_Payload, frozen=True):
+class SoundData(PayloadBase, frozen=True):
     """A run of s16le samples, the channels of each one after another."""
 
     pcm: bytes

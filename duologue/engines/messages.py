@@ -115,7 +115,7 @@ class JobTaken(_Message, frozen=True):
 
     Args:
         count: How many.
-        size_bytes: What they weighed, see ``input_bytes``.
+        size_bytes: What they weighed, see ``PayloadBase.size_bytes``.
     """
 
     job: str

@@ -1,16 +1,15 @@
 """What travels into and out of a stage: one closed, typed union, the same in every process.
 
-Adding a kind of payload is one class here and one line in ``Payload``. Fields are small values
-and bytes, so that a payload crosses a process edge as MessagePack without a converter. This
-module must not know sessions, plugins or runners.
+Adding a kind of payload is one class here and one line in ``Payload``; what it weighs and costs its
+base class knows. Fields are small values and bytes, so that a payload crosses a process edge as
+MessagePack without a converter. This module must not know sessions, plugins or runners.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
+from duologue.core.audio import SAMPLE_BYTES
 from duologue.engines.media_payloads import (
     DrawImage,
     ImageData,
@@ -20,14 +19,11 @@ from duologue.engines.media_payloads import (
     StepsDone,
     VideoData,
 )
+from duologue.engines.payload_base import OVERHEAD_BYTES, PayloadBase
 from duologue.engines.policy_payloads import ActionChunk, DecideActions
 
 
-class _Payload(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
-    pass
-
-
-class AudioChunk(_Payload, frozen=True):
+class AudioChunk(PayloadBase, frozen=True):
     """A run of s16le mono samples.
 
     Units:
@@ -38,8 +34,16 @@ class AudioChunk(_Payload, frozen=True):
     rate_hz: int
     start_sample: int = 0
 
+    def size_bytes(self) -> int:
+        """As of any payload, said outright: there are fifty a second of these in every call."""
+        return OVERHEAD_BYTES + len(self.pcm)
 
-class VoiceActivity(_Payload, frozen=True):
+    def cost(self) -> int:
+        """Return its milliseconds."""
+        return len(self.pcm) * 1000 // (SAMPLE_BYTES * self.rate_hz)
+
+
+class VoiceActivity(PayloadBase, frozen=True):
     """What a voice activity detector thinks of one window of audio.
 
     Units:
@@ -50,14 +54,14 @@ class VoiceActivity(_Payload, frozen=True):
     end_sample: int
 
 
-class EndOfTurn(_Payload, frozen=True):
+class EndOfTurn(PayloadBase, frozen=True):
     """How likely the person has finished, judged on the audio up to ``end_sample``."""
 
     probability: float
     end_sample: int
 
 
-class ListenOptions(_Payload, frozen=True):
+class ListenOptions(PayloadBase, frozen=True):
     """How a recogniser is to listen; what it cannot do fails the request.
 
     Args:
@@ -75,7 +79,7 @@ class ListenOptions(_Payload, frozen=True):
     translate: bool = False
 
 
-class DecodeSpeech(_Payload, frozen=True):
+class DecodeSpeech(PayloadBase, frozen=True):
     """Ask a recogniser for the text of what was appended so far.
 
     A newer request makes an older one that has not begun superfluous. ``partial`` may trade
@@ -88,7 +92,7 @@ class DecodeSpeech(_Payload, frozen=True):
     options: ListenOptions | None = None
 
 
-class HeardWord(_Payload, frozen=True):
+class HeardWord(PayloadBase, frozen=True):
     """A word, with the white space before it and the punctuation behind it.
 
     Units:
@@ -102,7 +106,7 @@ class HeardWord(_Payload, frozen=True):
     tokens: tuple[int, ...] = ()
 
 
-class HeardDetails(_Payload, frozen=True):
+class HeardDetails(PayloadBase, frozen=True):
     """How a recogniser came to a text.
 
     Args:
@@ -116,7 +120,7 @@ class HeardDetails(_Payload, frozen=True):
     no_speech: float = 0.0
 
 
-class Transcript(_Payload, frozen=True):
+class Transcript(PayloadBase, frozen=True):
     """The text of an utterance so far; empty when a recogniser heard no words in it."""
 
     text: str
@@ -125,7 +129,7 @@ class Transcript(_Payload, frozen=True):
     details: HeardDetails | None = None
 
 
-class ToolSpec(_Payload, frozen=True):
+class ToolSpec(PayloadBase, frozen=True):
     """A function that a model may call.
 
     ``parameters`` is the JSON Schema of its arguments, as JSON text.
@@ -136,7 +140,7 @@ class ToolSpec(_Payload, frozen=True):
     parameters: str = '{"type":"object","properties":{}}'
 
 
-class Tools(_Payload, frozen=True):
+class Tools(PayloadBase, frozen=True):
     """What functions a model may call, and whether it has to.
 
     ``none``: it may call none, and need not know of them. ``required``: it must call one; where
@@ -160,7 +164,7 @@ class Tools(_Payload, frozen=True):
         return bool(self.functions) and self.choice != "none"
 
 
-class ToolCall(_Payload, frozen=True):
+class ToolCall(PayloadBase, frozen=True):
     """A function call in a conversation; ``arguments`` is JSON text."""
 
     call_id: str
@@ -168,7 +172,7 @@ class ToolCall(_Payload, frozen=True):
     arguments: str
 
 
-class ChatMessage(_Payload, frozen=True):
+class ChatMessage(PayloadBase, frozen=True):
     """One message of a prompt.
 
     ``calls`` are the function calls of an assistant's message. A message of role ``tool`` is the
@@ -186,7 +190,7 @@ class ChatMessage(_Payload, frozen=True):
 NO_TOOLS = Tools()
 
 
-class ChatRequest(_Payload, frozen=True):
+class ChatRequest(PayloadBase, frozen=True):
     """Ask a language model to go on with a conversation.
 
     ``top_p`` leaves out unlikely tokens; text ends before any of ``stop``. ``schema`` is a JSON
@@ -203,13 +207,13 @@ class ChatRequest(_Payload, frozen=True):
     schema: str = ""
 
 
-class TextDelta(_Payload, frozen=True):
+class TextDelta(PayloadBase, frozen=True):
     """The next piece of generated text; never splits a character."""
 
     text: str
 
 
-class ToolCallDelta(_Payload, frozen=True):
+class ToolCallDelta(PayloadBase, frozen=True):
     """The next piece of a function call.
 
     The first piece of a call has its ``name``, and its ``call_id`` where the model gives one; each
@@ -223,7 +227,7 @@ class ToolCallDelta(_Payload, frozen=True):
     arguments: str = ""
 
 
-class TokenUsage(_Payload, frozen=True):
+class TokenUsage(PayloadBase, frozen=True):
     """What a language model read and wrote, once, at the end.
 
     ``cached_tokens`` are those of the input that it knew already; the audio ones are a part of
@@ -238,8 +242,12 @@ class TokenUsage(_Payload, frozen=True):
     cached_audio_tokens: int = 0
     cut: bool = False
 
+    def cost(self) -> int:
+        """Nothing: it describes what came before."""
+        return 0
 
-class SpeakText(_Payload, frozen=True):
+
+class SpeakText(PayloadBase, frozen=True):
     """Ask a synthesiser to speak one clause.
 
     ``text_end`` is the offset in the response's transcript at which this clause ends; it comes
@@ -259,7 +267,7 @@ class SpeakText(_Payload, frozen=True):
     instructions: str = ""
 
 
-class SpeechMark(_Payload, frozen=True):
+class SpeechMark(PayloadBase, frozen=True):
     """All text before ``text_end`` has been spoken when the stream's ``sample`` is reached.
 
     ``exact`` is false where the position was interpolated rather than reported by the model.
@@ -269,8 +277,12 @@ class SpeechMark(_Payload, frozen=True):
     sample: int
     exact: bool = True
 
+    def cost(self) -> int:
+        """Nothing: it describes the audio."""
+        return 0
 
-class CodeFrames(_Payload, frozen=True):
+
+class CodeFrames(PayloadBase, frozen=True):
     """Frames of codes that a talker has made of a clause, for a codec to sound.
 
     Args:
@@ -289,11 +301,15 @@ class CodeFrames(_Payload, frozen=True):
         """How many frames."""
         return len(self.codes) // (2 * self.books)
 
+    def cost(self) -> int:
+        """Return its frames."""
+        return self.count
+
 
 NOT_SAID = 0xFFFF
 
 
-class LockstepStart(_Payload, frozen=True):
+class LockstepStart(PayloadBase, frozen=True):
     """Begin a stream of a model that hears and speaks a frame at every tick; the first input.
 
     ``AudioChunk`` at the model's rate follow, of any length; what is missing at a tick is silence.
@@ -315,7 +331,7 @@ class LockstepStart(_Payload, frozen=True):
     log: bytes = b""
 
 
-class LockstepRewind(_Payload, frozen=True):
+class LockstepRewind(PayloadBase, frozen=True):
     """Forget what was said in the frame of this number and since: nobody heard it.
 
     What the person said meanwhile stays, and the model was silent. Where that is too long ago,
@@ -325,13 +341,13 @@ class LockstepRewind(_Payload, frozen=True):
     frame: int
 
 
-class LockstepFreeze(_Payload, frozen=True):
+class LockstepFreeze(PayloadBase, frozen=True):
     """Stop a stream's ticks, or let them go on; what is heard while they stand still is lost."""
 
     frozen: bool
 
 
-class LockstepFrame(_Payload, frozen=True):
+class LockstepFrame(PayloadBase, frozen=True):
     """What a model says at one tick of its stream, silence included.
 
     Args:

@@ -47,7 +47,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         max_jobs: How many requests one worker holds at a time: its slots.
         queue: How many requests may wait for a slot.
         max_input_bytes: How much input of one request may wait for a step; one that is sent more
-            fails. Each input counts a little more than it holds (see ``input_size``).
+            fails. Each input counts a little more than it holds (see ``payload_base``).
         work_class: What lateness costs. Slots and workers belong to stages, so two classes over one
             model are two stages, which cannot starve each other.
         deadline_ms: How long a step may take before somebody hears it: its audio. One that takes

@@ -6,14 +6,10 @@ know how actions are found.
 
 from __future__ import annotations
 
-import msgspec
+from duologue.engines.payload_base import PayloadBase
 
 
-class _Payload(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
-    pass
-
-
-class DecideActions(_Payload, frozen=True):
+class DecideActions(PayloadBase, frozen=True):
     """Ask what a robot is to do next.
 
     Args:
@@ -31,7 +27,7 @@ class DecideActions(_Payload, frozen=True):
     seed: int
 
 
-class ActionChunk(_Payload, frozen=True):
+class ActionChunk(PayloadBase, frozen=True):
     """The next ``horizon`` actions of ``dim`` numbers each: float32, little-endian, row by row."""
 
     values: bytes

@@ -13,9 +13,7 @@ from typing import Final
 
 from duologue.core.clock import Clock
 from duologue.core.errors import EngineError, OutOfMemory
-from duologue.engines.credit import cost
 from duologue.engines.inbox import Inbox
-from duologue.engines.input_size import input_bytes
 from duologue.engines.messages import (
     Append,
     Cancel,
@@ -71,7 +69,7 @@ class _Record:
     def give(self, payload: Payload) -> None:
         """Hand an input to the job."""
         self.job.inputs.append(payload)
-        self.sizes.append(input_bytes(payload))
+        self.sizes.append(payload.size_bytes())
 
     def take_report(self) -> JobTaken | None:
         """See what a step took, and return what there is to tell of it."""
@@ -266,7 +264,7 @@ class StageWorker:
         for payload in step.outputs:
             self._outgoing.append(JobOutput(job.id, payload))
             if job.credit is not None:
-                job.credit -= cost(payload)
+                job.credit -= payload.cost()
         if step.error is not None:
             self._end(record, runner, Outcome.FAILED, step.error)
         elif step.done:

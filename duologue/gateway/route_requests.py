@@ -16,7 +16,6 @@ from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, EngineError, ProtocolError, StageTimeout
 from duologue.core.fence import Fence, Lane
 from duologue.core.ids import IdMaker
-from duologue.engines.credit import cost
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, EngineEvent, EnginePort, Outcome, Request
 from duologue.protocol.errors import ErrorCode
@@ -91,7 +90,7 @@ class Outputs:
             self._news.clear()
             await self._wait_for_news()
         payload = self._waiting.popleft()
-        if self._request.credit is not None and (taken := cost(payload)):
+        if self._request.credit is not None and (taken := payload.cost()):
             self._engine.grant(self._request.id, taken)
         return payload
 

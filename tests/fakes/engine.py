@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 from duologue.core.errors import CapacityError, DuologueError, EngineError
 from duologue.core.fence import Fence
-from duologue.engines.credit import cost
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, Outcome, Output, Request, Subscriber
 
@@ -191,7 +190,7 @@ class FakeEngine:
                 self.fail(request_id, payload.code, payload.message)
                 return True
             if fake.credit is not None:
-                fake.credit -= cost(payload)
+                fake.credit -= payload.cost()
             self.output(request_id, payload)
             return True
         if fake.input_ended and fake.request.pipeline in self.answers:

@@ -19,7 +19,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from duologue.core.errors import CapacityError, EngineError, ReplicaLost
 from duologue.core.fence import INPUT_LANE, Fence
-from duologue.engines.input_size import input_bytes
 from duologue.engines.messages import Append, Cancel, JobEnded, JobOutput, JobTaken, Open
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import AudioChunk, TextDelta
@@ -260,7 +259,7 @@ class EngineMachine(RuleBasedStateMachine):
         new = inputs[self.taken.get(key, 0) :]
         self.taken[key] = len(inputs)
         if new and job in hand.open_jobs:
-            size = sum(input_bytes(each) for each in new)
+            size = sum(each.size_bytes() for each in new)
             self.act(lambda: hand.worker.report(JobTaken(job, len(new), size)))
         elif job not in hand.open_jobs:
             self.act(lambda: hand.worker.report(JobTaken(job, 1, 1)))

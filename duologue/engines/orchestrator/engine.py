@@ -60,8 +60,8 @@ class Engine:
 
     Args:
         pipelines: By name, as ``load_pipelines`` returns them.
-        executors: Further ones, or in place of the usual ones, by name. Stopping closes those
-            that are in use.
+        executors: In place of those in ``EXECUTORS``, by name; a pipeline that is read from a file
+            can name no others. Stopping closes those that are in use.
         edges: Edge functions by name.
 
     Concurrency:

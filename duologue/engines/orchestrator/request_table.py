@@ -16,7 +16,6 @@ import msgspec
 
 from duologue.core.errors import EngineError, StageTimeout
 from duologue.core.fence import Fence
-from duologue.engines.credit import cost
 from duologue.engines.edges import EDGES, Ahead, Edge
 from duologue.engines.messages import Append, Cancel, Finish, Grant, JobMessage, Open
 from duologue.engines.payloads import Payload
@@ -207,11 +206,11 @@ class RequestTable:
         hop = entry.hops[index]
         following = hop.edge(payload)
         if isinstance(following, Ahead):
-            return self._past_the_rest(entry, index, cost(payload), following.payload)
+            return self._past_the_rest(entry, index, payload.cost(), following.payload)
         if hop.credit:
             if not following:
-                return (ToStage(stage, Grant(request_id, cost(payload))),)
-            hop.on_the_way.append([len(following), cost(payload)])
+                return (ToStage(stage, Grant(request_id, payload.cost())),)
+            hop.on_the_way.append([len(following), payload.cost()])
         next_stage = entry.stages[index + 1]
         return [ToStage(next_stage, Append(request_id, each)) for each in following]
 
@@ -296,7 +295,7 @@ class RequestTable:
         if entry.hops[index].credit:
             effects.append(ToStage(entry.stages[index], Grant(request.id, cost_here)))
         if request.credit is not None:
-            effects.append(ToStage(entry.stages[-1], Grant(request.id, -cost(payload))))
+            effects.append(ToStage(entry.stages[-1], Grant(request.id, -payload.cost())))
         effects.append(Deliver(Output(request.id, request.fence, payload)))
         return effects
 

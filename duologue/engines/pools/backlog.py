@@ -6,7 +6,6 @@ This module must not know where a job is, nor what becomes of one that sends too
 from __future__ import annotations
 
 from duologue.core.errors import EngineError
-from duologue.engines.input_size import input_bytes
 from duologue.engines.payloads import Payload
 
 TOO_MUCH_INPUT = "rate_limited"
@@ -28,7 +27,7 @@ class Backlog:
         Raises:
             EngineError: It is one too many, and was not counted.
         """
-        size = input_bytes(payload)
+        size = payload.size_bytes()
         if self.waiting_bytes + size > self._limit_bytes:
             raise EngineError(
                 f"{self.waiting_bytes} bytes of input wait for a step, and {size} more are over "

@@ -84,6 +84,11 @@ def test_a_payload_crosses_a_process_edge_unchanged(payload: Payload) -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(payload), type=Payload) == payload
 
 
+@pytest.mark.parametrize("payload", EXAMPLES, ids=lambda payload: type(payload).__name__)
+def test_a_payload_weighs_no_less_than_what_travels(payload: Payload) -> None:
+    assert payload.size_bytes() >= len(msgspec.msgpack.encode(payload))
+
+
 def test_every_kind_of_payload_is_among_the_examples() -> None:
     assert {type(example) for example in EXAMPLES} == set(get_args(Payload))
 

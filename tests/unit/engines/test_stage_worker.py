@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 
 from duologue.core.errors import ConfigError, EngineError
-from duologue.engines.input_size import input_bytes
 from duologue.engines.messages import (
     Append,
     Cancel,
@@ -274,7 +273,7 @@ class TestTaken:
             stream("b"),
             Append("b", word("z")),
         )
-        assert scene.taken == [JobTaken("a", 1, input_bytes(word("x"))), JobTaken("a", 1, 259)]
+        assert scene.taken == [JobTaken("a", 1, word("x").size_bytes()), JobTaken("a", 1, 259)]
 
     def test_a_step_may_take_several_inputs_or_none(self) -> None:
         scene = Scene()
@@ -297,13 +296,13 @@ class TestTaken:
         scene = Scene()
         chunk = AudioChunk(bytes(TELL_BYTES // 2), 16_000)
         scene.run(stream("a"), *(Append("a", chunk) for _ in range(5)))
-        assert scene.taken == [JobTaken("a", 2, 2 * input_bytes(chunk))] * 2
+        assert scene.taken == [JobTaken("a", 2, 2 * chunk.size_bytes())] * 2
 
     def test_the_first_input_is_one_of_them(self) -> None:
         scene = Scene()
         chunk = AudioChunk(bytes(TELL_BYTES), 16_000)
         scene.run(Open("a", chunk, input_ended=False))
-        assert scene.taken == [JobTaken("a", 1, input_bytes(chunk))]
+        assert scene.taken == [JobTaken("a", 1, chunk.size_bytes())]
 
     def test_a_job_that_ends_with_the_step_has_nothing_more_to_report(self) -> None:
         scene = Scene()

@@ -19,7 +19,6 @@ from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.inbox import Inbox
-from duologue.engines.input_size import input_bytes
 from duologue.engines.models.moshi_lm.tokenizer import TextStream, TextTokenizer
 from duologue.engines.payloads import (
     AudioChunk,
@@ -216,7 +215,7 @@ class StreamingLm:
         try:
             while job.inputs and stream.has_room:
                 payload = job.inputs.popleft()
-                size_bytes = input_bytes(payload)
+                size_bytes = payload.size_bytes()
                 message = self._message(job.id, stream, payload, now)
                 stream.sent_bytes += size_bytes
                 posted.append(_Posted(message, stream, size_bytes))

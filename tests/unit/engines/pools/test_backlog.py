@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 
 from duologue.core.errors import EngineError
-from duologue.engines.input_size import INPUT_OVERHEAD_BYTES, input_bytes
+from duologue.engines.payload_base import OVERHEAD_BYTES
 from duologue.engines.payloads import TextDelta
 from duologue.engines.pools.backlog import TOO_MUCH_INPUT, Backlog
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode
 
 
 def test_as_much_may_wait_as_the_limit_says() -> None:
-    backlog = Backlog(2 * INPUT_OVERHEAD_BYTES + 10)
+    backlog = Backlog(2 * OVERHEAD_BYTES + 10)
     backlog.add(TextDelta("12345"))
     backlog.add(TextDelta("12345"))
-    assert backlog.waiting_bytes == 2 * INPUT_OVERHEAD_BYTES + 10
+    assert backlog.waiting_bytes == 2 * OVERHEAD_BYTES + 10
     with pytest.raises(EngineError, match=r"522 bytes of input wait .* 256 more .* limit of 522"):
         backlog.add(TextDelta(""))
 
@@ -31,8 +31,8 @@ def test_what_was_taken_makes_room() -> None:
     first = TextDelta("x" * 300)
     backlog.add(first)
     backlog.add(TextDelta("x"))
-    backlog.take(input_bytes(first))
-    assert backlog.waiting_bytes == INPUT_OVERHEAD_BYTES + 1
+    backlog.take(first.size_bytes())
+    assert backlog.waiting_bytes == OVERHEAD_BYTES + 1
     backlog.add(first)
 
 

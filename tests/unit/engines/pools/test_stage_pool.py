@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from duologue.core.errors import CapacityError, EngineError, ReplicaLost
-from duologue.engines.input_size import input_bytes
 from duologue.engines.messages import (
     Append,
     Cancel,
@@ -249,7 +248,7 @@ class TestBacklog:
             here.open("a")
             for _ in range(5):
                 here.pool.send(Append("a", HALF))
-                here.workers[0].report(JobTaken("a", 1, input_bytes(HALF)))
+                here.workers[0].report(JobTaken("a", 1, HALF.size_bytes()))
             assert here.observer.overflows == []
             assert len(here.workers[0].sent) == 6
 

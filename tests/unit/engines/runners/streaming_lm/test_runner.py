@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from duologue.core.errors import EngineError
-from duologue.engines.input_size import input_bytes
 from duologue.engines.models.moshi_lm.random_checkpoint import save_random_voice, train_vocabulary
 from duologue.engines.models.moshi_lm.tokenizer import TextTokenizer
 from duologue.engines.payloads import (
@@ -120,7 +119,7 @@ def test_what_the_loop_has_not_taken_is_bounded_and_the_rest_stays_with_the_job(
     job.inputs.extend(chunks)
     bench.step()
     sent = 101 - len(job.inputs)
-    weight = input_bytes(chunks[0])
+    weight = chunks[0].size_bytes()
     assert MAX_WAITING_BYTES <= sent * weight < MAX_WAITING_BYTES + 2 * weight
     job.input_ended = True
     while job.inputs:
