@@ -135,7 +135,10 @@ class FrameReader:
             end = start + _LENGTH.size + length
             if len(stream) < end:
                 break
-            bodies.append(bytes(memoryview(stream)[start + _LENGTH.size : end]))
+            if stream is data:
+                bodies.append(data[start + _LENGTH.size : end])
+            else:
+                bodies.append(bytes(memoryview(stream)[start + _LENGTH.size : end]))
             start = end
         if stream is self._rest:
             del self._rest[:start]

@@ -1,4 +1,8 @@
-"""A link on a socket: frames in, frames out, one write per turn of the loop, and signs of life.
+"""A link on a socket: frames in, frames out, in few writes, and signs of life.
+
+What there is to say leaves at once where nothing was said just before, else a moment later together
+with what has come up meanwhile: a write, and the other process woken by it, costs more than the
+messages in it.
 
 This module must not know what is said.
 """
@@ -25,6 +29,9 @@ from duologue.telemetry import get_logger
 HIGH_WATER_BYTES = 256 * 1024
 """Bytes in the transport at which no further output is pulled: what is in there no interruption
 overtakes."""
+
+GAP_S = 0.002
+"""Between two writes: short beside a frame of audio, and many calls have something to say in it."""
 
 BEAT_S = 2.0
 SILENCE_S = 7.0
@@ -80,6 +87,10 @@ class Link(asyncio.Protocol):
         self._frames = FrameReader()
         self._outbox = Outbox(self._write_soon)
         self._heard_at = clock.now()
+        self._write_at = 0.0
+        """No write before this, on the loop's clock."""
+
+        self._write_due: asyncio.Handle | None = None
         self._handshake_bytes = 0
         self._why = "the connection was closed"
         self._barrier = CrashBarrier(self._crashed)
@@ -93,7 +104,7 @@ class Link(asyncio.Protocol):
         """Say why, and end the link once that is written."""
         if self._transport is not None and not self._transport.is_closing():
             self._why = reason
-            self._write([Goodbye(reason)])
+            self._write([*self._outbox.take(), Goodbye(reason)])
             self._transport.close()
 
     # asyncio.Protocol
@@ -138,6 +149,8 @@ class Link(asyncio.Protocol):
         """Everything on the link ends."""
         self._wheel.set(self, None)
         self._transport = None
+        if self._write_due is not None:
+            self._write_due.cancel()
         if self.end is not None:
             self.end.lost()
         self._on_gone(self, self._why)
@@ -176,9 +189,13 @@ class Link(asyncio.Protocol):
         self.end.take(messages)
 
     def _write_soon(self) -> None:
-        self._loop.call_soon(self._write_out)
+        if self._loop.time() >= self._write_at:
+            self._write_due = self._loop.call_soon(self._write_out)
+        else:
+            self._write_due = self._loop.call_at(self._write_at, self._write_out)
 
     def _write_out(self) -> None:
+        self._write_at = self._loop.time() + GAP_S
         self._barrier.run(self._write, None)
 
     def _write(self, messages: Sequence[LinkMessage] | None) -> None:

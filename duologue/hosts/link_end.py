@@ -15,25 +15,21 @@ from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.faults import exception_of, fault_of, host_lost
 from duologue.hosts.messages import (
     Answer,
-    Applied,
     Ask,
     Attach,
     Close,
     Detach,
-    Ended,
     Failed,
-    LetGo,
     LinkMessage,
     Misread,
     OfLink,
     Open,
     Opened,
-    Output,
     Played,
     Refused,
     Said,
-    Silenced,
     Taken,
+    ToOpener,
 )
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.port import Coming, Joined, Wanted
@@ -163,47 +159,16 @@ class LinkEnd:
         """
         woken: dict[int, RemoteSession] = {}
         for message in messages:
-            match message:
-                case (
-                    Output(channel=channel)
-                    | Applied(channel=channel)
-                    | Silenced(channel=channel)
-                    | Opened(channel=channel)
-                    | Refused(channel=channel)
-                    | Ended(channel=channel)
-                    | LetGo(channel=channel)
-                ):
-                    if (session := self._opened.get(channel)) is not None:
-                        woken[channel] = session
-                        session.receive(message)
-                case (
-                    Said(channel=channel)
-                    | Taken(channel=channel)
-                    | Played(channel=channel)
-                    | Attach(channel=channel)
-                    | Detach(channel=channel)
-                    | Close(channel=channel)
-                    | Misread(channel=channel)
-                ):
-                    if (served := self._served.get(channel)) is not None:
-                        served.receive(message)
-                    elif isinstance(message, Close | Detach) and channel in self._coming:
-                        self._coming.pop(channel).cancel()  # nobody waits for it any more
-                case Open():
-                    self._receive(message)
-                case Ask():
-                    self._answer(message)
-                case Answer(number=number, reply=reply):
-                    if (asked := self._asked.get(number)) is not None and not asked.done():
-                        asked.set_result(reply)
-                    elif (unwanted := self._unwanted.pop(number, None)) is not None:
-                        unwanted(reply)
-                case Failed(number=number, fault=fault):
-                    self._unwanted.pop(number, None)
-                    if (asked := self._asked.get(number)) is not None and not asked.done():
-                        asked.set_exception(exception_of(fault))
-                case _:
-                    self._server.hear(message)
+            # Most of what passes is what clients say and hear, so that is asked for first.
+            if isinstance(message, Said):
+                if (served := self._served.get(message.channel)) is not None:
+                    served.receive(message)
+            elif isinstance(message, ToOpener):
+                if (session := self._opened.get(message.channel)) is not None:
+                    woken[message.channel] = session
+                    session.receive(message)
+            else:
+                self._take_other(message)
         for session in woken.values():
             session.wake()
 
@@ -232,6 +197,29 @@ class LinkEnd:
                 asked.set_exception(host_lost())
 
     # Private
+
+    def _take_other(self, message: LinkMessage) -> None:
+        match message:
+            case Open():
+                self._receive(message)
+            case Ask():
+                self._answer(message)
+            case Answer(number=number, reply=reply):
+                if (asked := self._asked.get(number)) is not None and not asked.done():
+                    asked.set_result(reply)
+                elif (unwanted := self._unwanted.pop(number, None)) is not None:
+                    unwanted(reply)
+            case Failed(number=number, fault=fault):
+                self._unwanted.pop(number, None)
+                if (asked := self._asked.get(number)) is not None and not asked.done():
+                    asked.set_exception(exception_of(fault))
+            case Attach() | Detach() | Close() | Misread() | Played() | Taken():
+                if (served := self._served.get(message.channel)) is not None:
+                    served.receive(message)
+                elif isinstance(message, Close | Detach) and message.channel in self._coming:
+                    self._coming.pop(message.channel).cancel()  # nobody waits for it any more
+            case _ if isinstance(message, OfLink | ToEngine | FromEngine):
+                self._server.hear(message)
 
     def _begin(
         self, arrival: Wanted, answered: asyncio.Future[DuologueError | None] | None

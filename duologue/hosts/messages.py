@@ -255,7 +255,7 @@ class Beat(LinkStruct, frozen=True):
 ToServer: TypeAlias = Open | Attach | Detach | Close | Said | Misread | Played | Taken
 """From the end that opened a channel."""
 
-ToOpener: TypeAlias = Opened | Refused | Output | Silenced | Applied | Ended | LetGo
+ToOpener: TypeAlias = Output | Silenced | Applied | Opened | Refused | Ended | LetGo
 """To the end that opened a channel."""
 
 OfLink: TypeAlias = (

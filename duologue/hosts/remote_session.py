@@ -32,7 +32,7 @@ from duologue.hosts.messages import (
 )
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_command, unpack_deliveries, unpack_event, weight
-from duologue.hosts.settings import LinkSettings
+from duologue.hosts.settings import TOLD_PARTS, LinkSettings
 from duologue.protocol.commands import Command
 from duologue.protocol.errors import ErrorCode, error_event
 from duologue.protocol.events import ErrorBody
@@ -68,6 +68,8 @@ class RemoteSession:
         "_on_over",
         "_outbox",
         "_over",
+        "_taken",
+        "_told_at",
         "_under_way",
         "_waiting",
         "_woken",
@@ -96,6 +98,10 @@ class RemoteSession:
 
         self._is_full = False
         self._over = False
+        self._taken = 0
+        """What was taken and the other end has not been told of; it sends on meanwhile."""
+
+        self._told_at = limits.output_window_bytes // TOLD_PARTS
         self._ended: str | None = None
         self._let_go: LetGo | None = None
 
@@ -154,8 +160,10 @@ class RemoteSession:
             delivery, size = waiting.popleft()
             deliveries.append(delivery)
             taken += size
-        if taken and not self._over:
-            self._outbox.taken(self._number, taken)
+        self._taken += taken
+        if self._taken >= self._told_at and not self._over:
+            self._outbox.taken(self._number, self._taken)
+            self._taken = 0
         self._woken = bool(waiting)
         return Batch(deliveries, self._woken)
 

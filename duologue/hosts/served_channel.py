@@ -26,7 +26,7 @@ from duologue.hosts.messages import (
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_deliveries, unpack_command, weight
 from duologue.hosts.port import Joined
-from duologue.hosts.settings import LinkSettings
+from duologue.hosts.settings import TOLD_PARTS, LinkSettings
 from duologue.protocol.errors import error_body
 from duologue.sessions.port import Delivery, HoldsSound
 from duologue.sessions.session import CLIENT_GONE
@@ -44,6 +44,7 @@ class ServedChannel(HoldsSound):
     """
 
     __slots__ = (
+        "_applied",
         "_attached",
         "_behind",
         "_number",
@@ -53,6 +54,7 @@ class ServedChannel(HoldsSound):
         "_port",
         "_room",
         "_seq",
+        "_told_at",
     )
 
     def __init__(
@@ -68,6 +70,10 @@ class ServedChannel(HoldsSound):
         self._outbox = outbox
         self._on_over = on_over
         self._room = limits.output_window_bytes
+        self._applied = 0
+        """What was dealt with and the other end has not been told of; it sends on meanwhile."""
+
+        self._told_at = limits.input_window_bytes // TOLD_PARTS
         self._seq = 0
         """Number of the latest event that was sent."""
 
@@ -91,7 +97,10 @@ class ServedChannel(HoldsSound):
                     port.offer(command)
                 except ClientError as exc:
                     port.reject(error_body(exc, command.event_id))
-                self._outbox.applied(self._number, weight(packed))
+                self._applied += weight(packed)
+                if self._applied >= self._told_at:
+                    self._outbox.applied(self._number, self._applied)
+                    self._applied = 0
             case Taken(size_bytes=size):
                 self._room += size
                 self.go_on()

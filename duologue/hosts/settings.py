@@ -9,6 +9,10 @@ from pydantic import Field, SecretStr
 
 from duologue.config import Section
 
+TOLD_PARTS = 4
+"""Of a window: what was taken, or dealt with, is told when it is one of so many parts, not for each
+message. Whoever sends has the rest of the window meanwhile."""
+
 
 class LinkSettings(Section):
     """How much may be under way on a link, and for how long a silent one is believed in."""

@@ -94,6 +94,24 @@ async def test_sessions_and_questions_pass_over_a_socket() -> None:
         assert [delivery.event for delivery in client.got] == [sound("a")]
 
 
+async def test_what_comes_right_after_a_write_waits_for_the_next_and_is_not_lost_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with pair() as made:
+        monkeypatch.setattr(link_module, "GAP_S", 3600.0)
+        end = made.end("edge")
+        assert await end.ask(AskLook()) == Done()  # nothing was said just before: at once
+        end.outbox.put(Beat())
+        end.outbox.put(Beat())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        host = made.servers["host"]
+        assert host.heard == []
+        made.links["edge"].close("over")
+        await made.left["host"].wait()
+        assert host.heard[:2] == [Beat(), Beat()]
+
+
 async def test_all_that_one_turn_of_the_loop_says_is_one_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

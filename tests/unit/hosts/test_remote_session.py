@@ -6,10 +6,11 @@ import pytest
 
 from duologue.core.errors import CapacityError, ProtocolError
 from duologue.core.mailbox import MailboxFull
-from duologue.hosts.messages import Close, Detach, Misread, Open
+from duologue.hosts.messages import Close, Detach, Misread, Open, Taken
+from duologue.hosts.packing import pack_event, weight
 from duologue.hosts.port import Opening
 from duologue.hosts.remote_session import REFUSED_AT
-from duologue.hosts.settings import LinkSettings
+from duologue.hosts.settings import TOLD_PARTS, LinkSettings
 from duologue.protocol.commands import AppendAudio, ClearAudio
 from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.events import AudioCleared, ErrorEvent
@@ -79,6 +80,20 @@ def test_a_client_that_reads_nothing_is_given_a_window_and_then_the_rest() -> No
         scene.client.read(2000)
         scene.link.settle()
     assert len(scene.client.got) == 20
+
+
+def test_what_was_taken_is_told_in_parts_of_the_window_not_for_each_message() -> None:
+    scene = Scene()
+    size = weight(pack_event(sound("a", b"\x01" * 300)))
+    told = []
+    for _ in range(2 * TOLD_PARTS):
+        scene.session.say(sound("a", b"\x01" * 300))
+        scene.link.write()
+        scene.link.deliver_to_edge()
+        told += scene.link.edge.outbox.take()
+    per_part = -(-LIMITS.output_window_bytes // TOLD_PARTS // size)
+    assert per_part > 1
+    assert told == [Taken(1, per_part * size)] * (2 * TOLD_PARTS // per_part)
 
 
 def test_an_interruption_silences_what_waits_and_keeps_its_numbers() -> None:

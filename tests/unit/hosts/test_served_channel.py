@@ -3,22 +3,25 @@ from __future__ import annotations
 from typing import Any
 
 from duologue.hosts.messages import (
+    Applied,
     Attach,
     Close,
     Detach,
     Ended,
     Output,
+    Said,
     Silenced,
     Taken,
 )
 from duologue.hosts.outbox import Outbox
-from duologue.hosts.packing import pack_event, weight
+from duologue.hosts.packing import pack_command, pack_event, weight
 from duologue.hosts.served_channel import ServedChannel
-from duologue.hosts.settings import LinkSettings
+from duologue.hosts.settings import TOLD_PARTS, LinkSettings
+from duologue.protocol.commands import AppendAudio
 from duologue.protocol.events import AudioCleared
 from tests.fakes.link import FakeSession, sound
 
-WINDOW = LinkSettings(output_window_bytes=4096)
+WINDOW = LinkSettings(output_window_bytes=4096, input_window_bytes=4096)
 
 
 class Scene:
@@ -42,6 +45,18 @@ def test_output_is_sent_as_far_as_the_other_end_has_room() -> None:
     assert len(first) == -(-4096 // size)
     scene.channel.receive(Taken(7, 2 * size))
     assert len(scene.sent()) == 2
+
+
+def test_what_was_dealt_with_is_told_in_parts_of_the_window() -> None:
+    scene = Scene()
+    packed = pack_command(AppendAudio(audio=bytes(400)))
+    told = []
+    for _ in range(6):
+        scene.channel.receive(Said(7, packed))
+        told += scene.sent()
+    per_part = -(-WINDOW.input_window_bytes // TOLD_PARTS // weight(packed))
+    assert told == [Applied(7, per_part * weight(packed))] * (6 // per_part)
+    assert told
 
 
 def test_where_the_socket_is_full_nothing_is_pulled_until_it_is_not() -> None:
