@@ -210,6 +210,23 @@ check-speech: $(SPEECH_VENV)/.ready ## Test speech models on tiny ones (installs
 	$(SPEECH_VENV)/bin/python -m pytest -m speech tests/unit/codecs/mimi tests/unit/engines/models \
 		tests/unit/engines/runners/speech tests/path/test_speech_path.py tests/conformance/test_speech_models.py $(ARGS)
 
+# Its package pins an old transformers; the rest of what it asks for is for its page and its other codec.
+QWEN_TTS_VENV := .venv-qwen-tts
+
+.PHONY: check-qwen-tts
+check-qwen-tts: $(SPEECH_VENV)/.ready $(QWEN_TTS_VENV)/.ready ## Compare Qwen3-TTS with its package, and run it in that Python
+	$(SPEECH_VENV)/bin/python -m pytest -m qwen_tts tests/unit/engines/runners/speech/test_qwen3_tts.py $(ARGS)
+
+$(QWEN_TTS_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
+	@echo "== installing qwen-tts into $(QWEN_TTS_VENV)"
+	@$(BIN)/python -m venv $(QWEN_TTS_VENV)
+	@$(QWEN_TTS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
+		|| echo "No build of torch for CPUs in the index: taking the full one."
+	$(QWEN_TTS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[torch]' \
+		'transformers==4.57.3' 'accelerate==1.12.0' einops librosa onnxruntime soundfile sox
+	$(QWEN_TTS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'qwen-tts==0.1.1'
+	@touch $@
+
 $(SPEECH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@echo "== installing transformers into $(SPEECH_VENV)"
 	@$(BIN)/python -m venv $(SPEECH_VENV)
@@ -256,7 +273,7 @@ $(WEBRTC_VENV)/.ready: pyproject.toml
 
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(SPEECH_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(SPEECH_VENV) $(QWEN_TTS_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------

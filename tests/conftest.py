@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
@@ -58,11 +59,17 @@ NEED_SPEECH = [
         f"unit/engines/runners/speech/test_{each}.py"
         for each in (
             *("code2wav_codec", "csm", "mimi_codec", "qwen3_omni", "text_tokens"),
-            "torch_settings",
+            *("qwen_talker", "torch_settings", "vits"),
         )
     ),
 ]
 """Files whose tests carry the marker ``speech``: they need torch, tokenizers and transformers."""
+
+ROOT = Path(__file__).parents[1]
+QWEN_TTS_PYTHON = Path(os.environ.get("TEST_QWEN_TTS_PYTHON", ROOT / ".venv-qwen-tts/bin/python"))
+"""The Python that has ``qwen-tts``, which asks for packages of its own."""
+
+NEED_QWEN_TTS = ["unit/engines/runners/speech/test_qwen3_tts.py"]
 
 HAS_SPEECH = all(find_spec(each) for each in ("torch", "tokenizers", "transformers"))
 
@@ -86,6 +93,7 @@ collect_ignore = [
     *([] if find_spec("torch") else NEED_TORCH),
     *([] if find_spec("diffusers") else NEED_DIFFUSERS),
     *([] if HAS_SPEECH else NEED_SPEECH),
+    *([] if HAS_SPEECH and QWEN_TTS_PYTHON.exists() else NEED_QWEN_TTS),
     *([] if HAS_REDIS else NEED_REDIS),
 ]
 collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH_TOO

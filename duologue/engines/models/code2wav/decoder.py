@@ -1,23 +1,23 @@
 """The whole network, streamed: any number of frames a step, exact at every border.
 
-The library's own decoding in chunks loses 555 samples at each border, since each of its transposed
-convolutions leaves out the first outputs of every chunk, and it forgets what attention saw. Here
-only the first step of a stream leaves them out, as the whole recording at once would.
+The libraries' own decoding in chunks is not: Qwen3-Omni's loses 555 samples at each border, since
+each of its transposed convolutions leaves out the first outputs of every chunk, and both forget
+what attention saw. Here only the first step of a stream leaves anything out, as the whole at once
+would.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from duologue.codecs.mimi.slots import Slots
 from duologue.core.errors import ConfigError
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
+from duologue.engines.models.code2wav.fronts import Front
 from duologue.engines.models.code2wav.layers import (
     CausalConvolution,
     CausalUpsampling,
@@ -26,8 +26,6 @@ from duologue.engines.models.code2wav.layers import (
     Residual,
     Snake,
 )
-from duologue.engines.models.decoder.config import DecoderConfig
-from duologue.engines.models.decoder.stack import DecoderStack
 
 _DILATIONS = (1, 3, 9)
 
@@ -36,9 +34,9 @@ class Code2Wav:
     """Decodes streams of codes, each in a slot of its own.
 
     Args:
-        name: Prefix of its weights.
+        name: Prefix of its weights; empty: none.
         section: Its part of ``config.json``.
-        longest: Most frames of a step.
+        late: The first outputs of a stream, which lack a past, are left out.
     """
 
     def __init__(
@@ -46,38 +44,32 @@ class Code2Wav:
         folder: CheckpointFolder,
         name: str,
         section: Mapping[str, Any],
+        front: Front,
         *,
         slots: int,
-        longest: int,
+        late: bool = True,
     ) -> None:
         try:
-            window = int(section["sliding_window"])
-            self.books = int(section["num_quantizers"])
-            self._codes = int(section["codebook_size"])
             coarse = [int(each) for each in section["upsampling_ratios"]]
             fine = [int(each) for each in section["upsample_rates"]]
         except KeyError as exc:
-            raise ConfigError(f"config.json does not say {exc.args[0]} of code2wav") from exc
-        config = replace(DecoderConfig.read(section), window=window)
-        shape = (self.books * self._codes, config.dimension)
-        self._table = folder.tensor(f"{name}.code_embedding.weight", *shape)
-        self.device = self._table.device
-        self._begins = torch.arange(0, shape[0], self._codes, device=self.device)
-        self._transformer = DecoderStack(
-            folder, f"{name}.pre_transformer", config, slots=slots, length=window + longest - 1
-        )
-        self._state = Slots(slots, device=self.device, dtype=self._table.dtype)
+            raise ConfigError(f"config.json does not say {exc.args[0]} of the codec") from exc
+        self._front = front
+        self._late = late
+        self.device = front.device
+        self._state = Slots(slots, device=front.device, dtype=torch.float32)
         self._rates: list[tuple[int, int]] = []
         """Of each layer that raises it, with what it leaves out at first."""
+        prefix = f"{name}." if name else ""
         self._layers = [
-            *self._coarse(folder, f"{name}.upsample", coarse),
-            *self._fine(folder, f"{name}.decoder", fine),
+            *self._coarse(folder, f"{prefix}upsample", coarse),
+            *self._fine(folder, f"{prefix}decoder", fine),
         ]
 
     def reset(self, slot: int) -> None:
         """Begin a new stream in a slot."""
         self._state.reset(slot)
-        self._transformer.forget(slot)
+        self._front.reset(slot)
 
     def length(self, frames: int) -> int:
         """Return how many samples the first ``frames`` frames of a stream make."""
@@ -96,11 +88,10 @@ class Code2Wav:
         Args:
             starts: Frames of each stream before these.
         """
-        x = F.embedding(codes.clamp(0, self._codes - 1) + self._begins, self._table).mean(dim=2)
-        x = self._transformer.step(x, slots, starts).transpose(1, 2)
+        x = self._front(codes, slots, starts)
         rows = torch.tensor(slots, device=self.device)
         for layer in self._layers:
-            x = layer(x, rows, first=not starts[0])
+            x = layer(x, rows, first=self._late and not starts[0])
         return x[:, 0].clamp(-1, 1).float()
 
     def _coarse(self, folder: CheckpointFolder, name: str, rates: Sequence[int]) -> list[Layer]:
@@ -127,5 +118,5 @@ class Code2Wav:
 
     def _raising(self, folder: CheckpointFolder, name: str, rate: int) -> CausalUpsampling:
         layer = CausalUpsampling(folder, name, self._state, rate)
-        self._rates.append((rate, layer.left_out))
+        self._rates.append((rate, layer.left_out if self._late else 0))
         return layer

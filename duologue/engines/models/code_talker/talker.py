@@ -50,12 +50,13 @@ class Language(Protocol):
         """Return what to begin with; raises ``EngineError`` if it cannot be said."""
         ...
 
-    def scores(self, hidden: Tensor, said: Tensor) -> Tensor:
+    def scores(self, hidden: Tensor, said: Tensor, frames: Tensor) -> Tensor:
         """Return how likely each first code is.
 
         Shapes:
             hidden: [R, D]
             said: [R, V] bool, first codes that occurred in the utterance
+            frames: [R] int32, how many it has so far
             returns: [R, V]
         """
         ...
@@ -177,7 +178,7 @@ class CodeTalker:
         hidden = torch.stack([each.hidden for each in rows if each.hidden is not None])
         draw = Draw.of([each.seed for each in rows], [each.frames for each in rows], self._device)
         slots = torch.tensor([each.slot for each in rows], device=self._device)
-        scores = self._language.scores(hidden, self._said[slots])
+        scores = self._language.scores(hidden, self._said[slots], draw.counters)
         first = draw.take(scores, self._manner.first, 0)
         self._said[slots, first] = True
         codes = self._predictor.draw(hidden, first, draw, self._manner.others)

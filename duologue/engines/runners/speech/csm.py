@@ -72,8 +72,8 @@ class _Language:
         ids = self._tokenizer.encode(f"[{voice}]{clause.text}").ids
         return Prompt(F.embedding(torch.tensor(ids, device=self._text.device), self._text))
 
-    def scores(self, hidden: Tensor, said: Tensor) -> Tensor:
-        """Return how likely each first code is; what was said does not matter."""
+    def scores(self, hidden: Tensor, said: Tensor, frames: Tensor) -> Tensor:
+        """Return how likely each first code is, whatever was said."""
         return F.linear(hidden, self.head)
 
     def embed(self, codes: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from transformers import Qwen3OmniMoeForConditionalGeneration
 from duologue.core.errors import ConfigError
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.code2wav.decoder import Code2Wav
+from duologue.engines.models.code2wav.fronts import EmbeddedCodes
 from tests.fakes.tiny_speech.qwen3_omni import BOOKS, CODES, WINDOW
 
 pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
@@ -25,7 +26,8 @@ Tiny = Callable[[str], Path]
 def loaded(tiny_speech: Tiny, slots: int = 3) -> Code2Wav:
     with CheckpointFolder(tiny_speech("qwen3_omni")) as folder:
         section = folder.section("code2wav_config")
-        return Code2Wav(folder, "code2wav", section, slots=slots, longest=LONGEST)
+        front = EmbeddedCodes(folder, "code2wav", section, slots=slots, longest=LONGEST)
+        return Code2Wav(folder, "code2wav", section, front, slots=slots)
 
 
 @cache
@@ -83,6 +85,7 @@ def test_it_says_how_long_a_stream_is(tiny_speech: Tiny) -> None:
 def test_what_the_configuration_does_not_say_is_named(tiny_speech: Tiny) -> None:
     with CheckpointFolder(tiny_speech("qwen3_omni")) as folder:
         section = dict(folder.section("code2wav_config"))
+        front = EmbeddedCodes(folder, "code2wav", section, slots=1, longest=1)
         del section["upsample_rates"]
         with pytest.raises(ConfigError, match="upsample_rates"):
-            Code2Wav(folder, "code2wav", section, slots=1, longest=1)
+            Code2Wav(folder, "code2wav", section, front, slots=1)

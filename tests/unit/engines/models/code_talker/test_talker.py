@@ -38,7 +38,7 @@ class Language:
         x = self.letters[list(clause.text.encode())]
         return Prompt(x[:1], x[1:], self.letters[0]) if clause.voice == "streamed" else Prompt(x)
 
-    def scores(self, hidden: Tensor, said: Tensor) -> Tensor:
+    def scores(self, hidden: Tensor, said: Tensor, frames: Tensor) -> Tensor:
         return F.linear(hidden, self.head).masked_fill(said, float("-inf"))
 
     def embed(self, codes: Tensor) -> Tensor:
