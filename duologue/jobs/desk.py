@@ -29,7 +29,7 @@ from duologue.protocol.errors import ErrorCode
 log = structlog.get_logger(__name__)
 
 SWEEP_S = 60.0
-"""How often is looked for what has been kept long enough."""
+"""How often is looked for what has been kept long enough, and for what the disk did not take."""
 
 _FULL_RETRY_S = 10.0
 _CLOSED_RETRY_S = 2.0
@@ -93,14 +93,20 @@ class JobDesk:
         works: Mapping[str, Work],
         settings: JobSettings,
         clock: Clock,
+        *,
+        sweep_s: float = SWEEP_S,
     ) -> None:
         self._store = store
         self._files = files
         self._works = works
         self._settings = settings
         self._clock = clock
+        self._sweep_s = sweep_s
         self._news = asyncio.Event()
         self._running: dict[str, _Running] = {}
+        self._unwritten: dict[str, JobRecord] = {}
+        """How jobs ended whose records the disk did not take; no more than may run or wait."""
+
         self._queued = 0
         self._is_open = False
 
@@ -136,7 +142,7 @@ class JobDesk:
             request: All that is asked, for whoever does it.
 
         Raises:
-            CapacityError: Too many wait, or the server is starting or going down.
+            CapacityError: Too many wait, the disk is full, or the server is starting or going down.
             ProtocolError: The idempotency key belongs to another request.
         """
         if (known := await self._known(record)) is not None:
@@ -244,6 +250,7 @@ class JobDesk:
             )
 
     def _live(self, record: JobRecord) -> JobRecord:
+        record = self._unwritten.get(record.id, record)
         running = self._running.get(record.id)
         if running is None or record.has_ended:
             return record
@@ -326,22 +333,29 @@ class JobDesk:
             size_bytes=size,
             completed_at=self._clock.wall_time(),
         )
-        await self._store.update(self._expiring(done))
+        await self._settle(done)
         await self._make_room()
+
+    async def _settle(self, record: JobRecord) -> None:
+        """Write how a job ended; where the disk does not take it, the next sweep tries again."""
+        self._unwritten[record.id] = self._expiring(record)
+        await guard(self._write_ends(), self._crashed)
+
+    async def _write_ends(self) -> None:
+        for record in list(self._unwritten.values()):
+            await self._store.update(record)
+            self._unwritten.pop(record.id, None)
 
     async def _written(self, record: JobRecord) -> tuple[str, int]:
         """Do the work; returns the media type and the size of the result."""
         media = ""
         request = await self._store.request(record.id)
-        file: IO[bytes] = await asyncio.to_thread(self._files.begin, record.id)
-        try:
-            tell = partial(self._tell, record.id)
-            async for kind, data in self._works[record.kind](request, tell):
-                media = kind
-                await asyncio.to_thread(file.write, data)
-            return media, await asyncio.to_thread(self._files.finish, record.id, file)
-        finally:
-            file.close()
+        await asyncio.to_thread(self._files.begin, record.id)
+        tell = partial(self._tell, record.id)
+        async for kind, data in self._works[record.kind](request, tell):
+            media = kind
+            await asyncio.to_thread(self._files.write, record.id, data)
+        return media, await asyncio.to_thread(self._files.finish, record.id)
 
     async def _end_failed(self, record: JobRecord, code: str, message: str) -> None:
         await asyncio.to_thread(self._files.remove, record.id)
@@ -352,7 +366,7 @@ class JobDesk:
             error_message=message,
             completed_at=self._clock.wall_time(),
         )
-        await self._store.update(self._expiring(failed))
+        await self._settle(failed)
 
     def _tell(self, job_id: str, progress: int) -> None:
         running = self._running.get(job_id)
@@ -368,8 +382,10 @@ class JobDesk:
 
     async def _sweep(self) -> None:
         while True:
-            await asyncio.sleep(SWEEP_S)
+            await asyncio.sleep(self._sweep_s)
             await guard(self._make_room(), self._crashed)
+            await guard(self._write_ends(), self._crashed)
+            self._news.set()  # jobs may wait that could not be begun
 
     async def _make_room(self) -> None:
         """Forget what has been kept long enough, and the oldest where all is too much."""
@@ -383,6 +399,7 @@ class JobDesk:
                 await self._forget(record.id)
 
     async def _forget(self, job_id: str) -> None:
+        self._unwritten.pop(job_id, None)
         await self._store.delete(job_id)
         await asyncio.to_thread(self._files.remove, job_id)
 

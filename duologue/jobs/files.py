@@ -7,14 +7,21 @@ records.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from duologue.core.errors import ConfigError
+from duologue.core.errors import CapacityError, ConfigError
+from duologue.protocol.errors import ErrorCode
 
+RETRY_S = 60.0
+"""A disk that is full is not for long, since results are kept for a while only."""
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _RESULT = ".result"
 _PARTIAL = ".partial"
 
@@ -55,17 +62,27 @@ class JobFiles:
             self._lock.close()
             self._lock = None
 
-    def begin(self, job_id: str) -> IO[bytes]:
-        """Open the result of a job for writing, anew."""
-        return (self.folder / f"{job_id}{_PARTIAL}").open("wb")
+    def begin(self, job_id: str) -> None:
+        """Begin the result of a job, anew.
 
-    def finish(self, job_id: str, file: IO[bytes]) -> int:
+        Raises:
+            CapacityError: The disk is full. Also of the two below.
+        """
+        with _says_when_full():
+            self._partial(job_id).write_bytes(b"")
+
+    def write(self, job_id: str, data: bytes) -> None:
+        """Add to a result."""
+        with _says_when_full(), self._partial(job_id).open("r+b") as file:
+            file.seek(0, os.SEEK_END)
+            file.write(data)
+
+    def finish(self, job_id: str) -> int:
         """Put a result in its place; returns its size."""
-        file.flush()
-        os.fsync(file.fileno())
-        size = file.tell()
-        file.close()
-        partial = self.folder / f"{job_id}{_PARTIAL}"
+        partial = self._partial(job_id)
+        with _says_when_full(), partial.open("r+b") as file:
+            os.fsync(file.fileno())
+            size = file.seek(0, os.SEEK_END)
         partial.rename(self.folder / f"{job_id}{_RESULT}")
         return size
 
@@ -86,3 +103,23 @@ class JobFiles:
             is_result = path.suffix == _RESULT and path.stem in job_ids
             if path.suffix in (_RESULT, _PARTIAL) and not is_result:
                 path.unlink(missing_ok=True)
+
+    def _partial(self, job_id: str) -> Path:
+        return self.folder / f"{job_id}{_PARTIAL}"
+
+
+def no_room(what: str) -> CapacityError:
+    """Return what is said where the disk takes no more."""
+    return CapacityError(
+        f"the disk has no room for {what}", retry_after_s=RETRY_S, code=ErrorCode.STORAGE_FULL
+    )
+
+
+@contextmanager
+def _says_when_full() -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        if exc.errno in _FULL:
+            raise no_room("the result") from exc
+        raise

@@ -5,7 +5,9 @@ Every change is on disk before it counts. This module must not know the work.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import aiosqlite
 import msgspec
 
 from duologue.core.errors import ConfigError
+from duologue.jobs.files import no_room
 from duologue.jobs.port import Position
 from duologue.jobs.records import JobRecord, JobStatus
 
@@ -43,6 +46,8 @@ create unique index if not exists jobs_by_key on jobs (caller, idempotency_key)
 create index if not exists jobs_by_status on jobs (status, number);
 create index if not exists jobs_by_time on jobs (caller, kind, created_at, id);
 """
+_NO_ROOM = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+_EMPTY_LOG = "pragma wal_checkpoint(truncate)"
 _HAS_ABOUT = "select count(*) from pragma_table_info('jobs') where name in ('id', 'about')"
 _ADD_ABOUT = """
 alter table jobs add column about blob not null default x'';
@@ -69,13 +74,14 @@ class JobStore:
             ConfigError: It cannot be opened, or is none.
         """
         try:
-            self._db = await aiosqlite.connect(self._path)
+            # Each statement is a transaction of its own: one that fails takes no other along.
+            self._db = await aiosqlite.connect(self._path, isolation_level=None)
             await self._db.execute("pragma journal_mode = wal")
             await self._db.execute("pragma synchronous = full")
             if await self._number(_HAS_ABOUT) == 1:
                 await self._db.executescript(_ADD_ABOUT)
             await self._db.executescript(_SCHEMA)
-            await self._db.commit()
+            await self._db.execute(_EMPTY_LOG)
         except aiosqlite.Error as exc:
             await self.close()
             raise ConfigError(f"jobs.folder: the records in {self._path}: {exc}") from exc
@@ -87,7 +93,11 @@ class JobStore:
             self._db = None
 
     async def insert(self, record: JobRecord, request: bytes) -> bool:
-        """Add a job, and all that is asked; returns whether its idempotency key was free."""
+        """Add a job, and all that is asked; returns whether its idempotency key was free.
+
+        Raises:
+            CapacityError: The disk is full. Also of ``update`` and ``delete``.
+        """
         columns = (*_COLUMNS, "request")
         marks = ", ".join("?" * len(columns))
         added = await self._change(
@@ -165,8 +175,15 @@ class JobStore:
         return 0 if row is None else int(row[0])
 
     async def _change(self, statement: str, values: Sequence[Any]) -> int:
-        cursor = await self._open.execute(statement, list(values))
-        await self._open.commit()
+        try:
+            cursor = await self._open.execute(statement, list(values))
+        except aiosqlite.Error as exc:
+            if getattr(exc, "sqlite_errorcode", None) in _NO_ROOM:
+                # Else the log stays as long as what did not fit, and nothing fits any more.
+                with suppress(aiosqlite.Error):
+                    await self._open.execute(_EMPTY_LOG)
+                raise no_room("the records of jobs") from exc
+            raise
         return cursor.rowcount
 
     async def _rows(self, where: str, values: Sequence[Any]) -> list[JobRecord]:

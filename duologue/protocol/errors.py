@@ -104,6 +104,7 @@ class ErrorCode(StrEnum):
     STALE_LEASE = "stale_lease"
     SESSION_QUEUED = "session_queued"
     SERVER_FULL = "server_full"
+    STORAGE_FULL = "storage_full"
     NOT_READY = "server_not_ready"
     SHUTTING_DOWN = "server_shutting_down"
     CLIENT_TOO_SLOW = "client_too_slow"
@@ -253,6 +254,9 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.SESSION_QUEUED: _client(409, "The call waits for a place.", retry=True),
         ErrorCode.SERVER_FULL: ErrorRow(
             "overloaded_error", 503, 1013, True, "The server is full; try again later."
+        ),
+        ErrorCode.STORAGE_FULL: ErrorRow(
+            "overloaded_error", 503, 1013, True, "The server has no room on its disk; try later."
         ),
         ErrorCode.NOT_READY: ErrorRow(
             "overloaded_error", 503, 1013, True, "The server is still starting."

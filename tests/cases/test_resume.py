@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from duologue.core.errors import ClientError
+from duologue.duplex_plugins.contract import ResponseRequested
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.protocol.audio_formats import FormatPatch, PcmuFormat
 from duologue.protocol.commands import (
@@ -44,7 +45,16 @@ from tests.fakes.plugin import STAGE, FakePlugin
 ULAW_100_MS = b"\x80" * 800
 
 
-def telephone(settings: SessionSettings | None = None) -> FakeCall:
+class PhoneCall(FakeCall):
+    """A call, and what its model was asked."""
+
+    def __init__(self, settings: SessionSettings | None, patch: DuplexPatch) -> None:
+        self.plugin = FakePlugin(replace(READS, voices=("alloy", "coral")))
+        engine = FakeEngine(pipelines=BY_HAND)
+        super().__init__(self.plugin, engine, settings, patch=patch, resumable=True)
+
+
+def telephone(settings: SessionSettings | None = None) -> PhoneCall:
     """A call with G.711 in, PCM out, a voice, a tool and turns by hand."""
     patch = DuplexPatch(
         instructions="Be kind.",
@@ -55,11 +65,12 @@ def telephone(settings: SessionSettings | None = None) -> FakeCall:
                 turn_detection=None,
                 transcription=TranscriptionPatch(),
             ),
-            output=AudioOutputPatch(format=FormatPatch(type="audio/pcm", rate=24000)),
+            output=AudioOutputPatch(
+                format=FormatPatch(type="audio/pcm", rate=24000), voice="coral"
+            ),
         ),
     )
-    engine = FakeEngine(pipelines=BY_HAND)
-    return FakeCall(FakePlugin(READS), engine, settings, patch=patch, resumable=True)
+    return PhoneCall(settings, patch)
 
 
 def ask(call: FakeCall, text: str) -> FakeRequest:
@@ -113,16 +124,17 @@ def test_c55_formats_config_and_items_stay_and_the_answer_goes_on() -> None:
     assert sum(len(event.delta) for event in spoken) == 4 * 48_000
     assert heard < call.client.received
     # The next turn sees all before it.
-    fifth = ask(call, "question 4")
-    assert fifth.request.id
-    said = [
-        part.text
-        for item in call.machine.history.items()
-        if isinstance(item, MessageItem) and item.role == "user"
-        for part in item.content
-        if isinstance(part, InputText)
+    ask(call, "question 4")
+    asked = call.plugin.of(ResponseRequested)[-1]
+    said = [(view.role, view.text) for view in asked.conversation]
+    before_it = [
+        (role, f"{what} {number}")
+        for number in range(4)
+        for role, what in (("user", "question"), ("assistant", "answer"))
     ]
-    assert said == [f"question {number}" for number in range(5)]
+    assert said == [*before_it, ("user", "question 4")]
+    assert (asked.config.voice, asked.config.instructions) == ("coral", "Be kind.")
+    assert [function.name for function in asked.config.tools.functions] == ["look"]
     assert call.client.of(ErrorEvent) == []
 
 

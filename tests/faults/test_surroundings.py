@@ -37,12 +37,12 @@ DAY_S = 86_400.0
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
+def small_disk(folder: Path, size_bytes: int = DISK_BYTES) -> Iterator[None]:
     """Let a folder be a disk of its own that is soon full.
 
     Who may not mount one gets a limit of the size of files, which is an error of the system too.
     """
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "tmpfs", str(folder)]
     if (
         os.geteuid() == 0
         and subprocess.run(mount, capture_output=True, check=False).returncode == 0
@@ -53,7 +53,7 @@ def small_disk(folder: Path) -> Iterator[None]:
             subprocess.run(["umount", "-l", str(folder)], check=True)
         return
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (DISK_BYTES, limit[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, limit[1]))
     try:
         yield
     finally:

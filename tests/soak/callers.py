@@ -31,6 +31,10 @@ LOST_WORK = {"replica_lost", "stage_failed", "stage_timeout"}
 LEAD_S = 1.0
 """What the server sends ahead of playback."""
 
+PATIENCE_S = 60.0
+"""Longer than the server waits for a model: an answer that is stuck has failed before, and on a
+machine that is busy elsewhere a model takes long to be started again."""
+
 GA_PATH = "/v1/realtime?model=m"
 DUPLEX_PATH = "/v1/duplex?model=m&autostart=0"
 
@@ -101,6 +105,7 @@ class SoakCall:
     """One connection of a caller."""
 
     def __init__(self, line: RawWebSocket, answers: Answers) -> None:
+        line.patience_s = PATIENCE_S
         self.line = line
         self.answers = answers
 
@@ -380,7 +385,7 @@ def _is_served(answer: aiohttp.ClientResponse, tally: Tally) -> bool:
 
 @asynccontextmanager
 async def _client() -> AsyncIterator[aiohttp.ClientSession]:
-    timeout = aiohttp.ClientTimeout(total=30)
+    timeout = aiohttp.ClientTimeout(total=PATIENCE_S)
     async with aiohttp.ClientSession(timeout=timeout) as client:
         yield client
 

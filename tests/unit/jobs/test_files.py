@@ -11,11 +11,11 @@ from duologue.jobs.files import JobFiles
 def test_a_result_is_there_when_it_is_whole(tmp_path: Path) -> None:
     files = JobFiles(tmp_path / "new" / "folder")
     files.open()
-    file = files.begin("job_1")
-    file.write(b"half")
+    files.begin("job_1")
+    files.write("job_1", b"half")
     assert not (tmp_path / "job_1.result").exists()
-    file.write(b" and half")
-    assert files.finish("job_1", file) == 13
+    files.write("job_1", b" and half")
+    assert files.finish("job_1") == 13
     with files.result("job_1") as whole, files.result("job_1", 5) as rest:
         assert (whole.read(), rest.read()) == (b"half and half", b"and half")
     files.remove("job_1")
@@ -28,8 +28,9 @@ def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
     files = JobFiles(tmp_path)
     files.open()
     for name in ("job_1", "job_2"):
-        files.finish(name, files.begin(name))
-    files.begin("job_3").close()
+        files.begin(name)
+        files.finish(name)
+    files.begin("job_3")
     files.keep_only({"job_2", "job_3"})
     assert {path.name for path in tmp_path.iterdir()} == {"job_2.result", "lock"}
     files.close()
