@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from types import FunctionType, ModuleType
+
 from duologue.duplex_plugins.contract import EndResponse, ResponseRequested
 from duologue.engines.payloads import TokenUsage
 from duologue.protocol.commands import (
@@ -36,16 +39,37 @@ def shown(talk: Talk) -> list[str]:
     return items
 
 
+def held_by(talk: Talk) -> int:
+    """How many objects the session keeps, without what is around it in a test."""
+    around = (talk, talk.client, talk.engine, talk.plugin, talk.clock, talk.wheel, talk.metrics)
+    seen = {id(each) for each in (*around, talk.manager, talk.session, talk.flights)}
+    waiting: list[object] = [talk.machine]
+    count = 0
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, type | ModuleType | FunctionType | str | int):
+            continue
+        seen.add(id(each))
+        count += 1
+        waiting += gc.get_referents(each)
+    return count
+
+
 def test_c60_two_hundred_turns_with_room_for_twenty_items() -> None:
     talk = Talk(capabilities=READS, settings=SessionSettings(max_items=ROOM, max_duration_s=20_000))
     talk.send(UpdateSession(session=SessionPatch(instructions="Be brief.")))
+    began_s, held = talk.clock.now(), []
     for number in range(200):
+        held.append(held_by(talk))
         talk.send(speech(120), CommitAudio())
         talk.transcribe(f"question {number}")
         talk.send(CreateResponse())
         talk.answer(f"answer {number}", 200)
         talk.finish()
         talk.clock.advance(72)
+    assert talk.clock.now() - began_s >= 4 * 3600
+    # What is kept when there is no more room is all that is ever kept.
+    assert max(held[-50:]) <= max(held[50:100]), held
     assert talk.done() == [("completed", None)] * 200
     assert talk.client.of(ErrorEvent) == []
     for request in talk.plugin.of(ResponseRequested):

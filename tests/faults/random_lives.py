@@ -20,6 +20,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from duologue.duplex_plugins.echo import EchoPlugin
+from duologue.duplex_plugins.scripted import ScriptedPlugin, ScriptedSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from duologue.telemetry import configure_logging
@@ -32,9 +34,10 @@ AT_ONCE = 8
 PLACES = 8
 TRIES = 200
 KEY = "sesame"
+FAILING = "/v1/realtime?model=failing"
 FIRST = f"/v1/duplex?model=echo&autostart=0&api_key={KEY}"
 SETTINGS = SessionSettings(max_sessions=PLACES, send_lead_ms=0, disconnect_grace_s=20)
-DOOR = GatewaySettings(api_keys=(KEY,), close_timeout_s=0.1)
+DOOR = GatewaySettings(api_keys=(KEY,), close_timeout_s=1.0)
 AUTH = {"Authorization": f"Bearer {KEY}"}
 
 
@@ -221,6 +224,27 @@ async def bad_config(server: SmallServer, dice: random.Random) -> None:
         await peer.lost()
 
 
+async def stage_fails(server: SmallServer, dice: random.Random) -> None:
+    """No worker makes what is asked for: the answer fails, and the call goes on to any end."""
+    async with connected(server.port) as peer:
+        for _ in range(TRIES):
+            answer = await peer.ask(FAILING, UPGRADE | AUTH)
+            if answer.status == 101:
+                break
+            await asyncio.sleep(0.02)
+        for _ in range(dice.randint(1, 3)):
+            peer.send_event({"type": "response.create"})
+            done = (await peer.until("response.done"))[-1]["response"]
+            assert done["status"] == "failed", done
+            assert done["status_details"]["error"]["code"] == "stage_failed"
+        if dice.random() < 0.5:
+            peer.close()
+            await peer.goodbye()
+        else:
+            dice.choice((RawWebSocket.reset, RawWebSocket.finish))(peer)
+        await peer.lost()
+
+
 async def given_up_midway(server: SmallServer, dice: random.Random) -> None:
     async with connected(server.port) as peer:
         head = "\r\n".join(
@@ -243,7 +267,8 @@ async def a_life(server: SmallServer, dice: random.Random) -> None:
         await life.leave()
 
 
-KINDS = (a_life, a_life, a_life, a_life, bad_key, bad_config, given_up_midway)
+KINDS = (a_life, a_life, a_life, a_life, bad_key, bad_config, given_up_midway, stage_fails)
+PLUGINS = {"echo": EchoPlugin(), "failing": ScriptedPlugin(ScriptedSettings())}
 
 
 def descriptors() -> int:
@@ -252,7 +277,7 @@ def descriptors() -> int:
 
 async def live_all(seeds: Iterable[int]) -> None:
     """Live a life for each seed, several at a time, and check that nothing is left."""
-    async with small_server(DOOR, SETTINGS) as server:
+    async with small_server(DOOR, SETTINGS, plugins=PLUGINS) as server:
         await a_life(server, random.Random(1))
         await server.realtime.wait_closed(5)
         gc.collect()

@@ -142,6 +142,23 @@ async def test_asked_to_stop_it_lets_a_call_end_and_asked_twice_it_goes_at_once(
         await server.nobody_is_left()
 
 
+async def test_c59_a_call_that_ends_while_the_server_waits_for_it_ends_in_order(
+    tmp_path: Path,
+) -> None:
+    folder = folder_in(tmp_path, "drain")
+    async with server_process(folder, a_config(folder)) as server:
+        async with connected(server.port) as line:
+            await talking(line, "short")
+            await line.until("rate_limits.updated")
+            server.kill(signal.SIGTERM)
+            await until_refused(server.port)
+            await take_turn(line)
+            line.close()
+            assert (await line.goodbye()).code == 1000
+        assert await server.ended() == 0
+        await server.nobody_is_left()
+
+
 async def until_refused(port: int) -> None:
     """Wait until the server takes nobody in, and says so."""
     async with asyncio.timeout(PATIENCE_S):
