@@ -19,16 +19,7 @@ from duologue.hosts.fleet_jobs import FleetJobs, Keeper
 from duologue.hosts.held_slot import HostSlots
 from duologue.hosts.local import unknown_call
 from duologue.hosts.messages import Status
-from duologue.hosts.port import (
-    Arrival,
-    InTurn,
-    Joined,
-    LateOpening,
-    LookingOn,
-    Opening,
-    Return,
-    Slot,
-)
+from duologue.hosts.port import Arrival, InTurn, LateOpening, LookingOn, Opening, Return, Slot
 from duologue.hosts.remote_host import CallHolder, RemoteHost
 from duologue.hosts.routed_late import RoutedLate
 from duologue.hosts.routing import by_room, owner_of, tag_of
@@ -36,6 +27,7 @@ from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import Owner
+from duologue.sessions.port import Joined
 from duologue.sessions.watching.look import SessionLook
 from duologue.telemetry.gathering import ProcessFigures
 

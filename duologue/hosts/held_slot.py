@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from duologue.hosts.port import Joined, Slot
+from duologue.hosts.port import Slot
 from duologue.hosts.request_slots import RequestSlots
 from duologue.protocol.commands import Command
 from duologue.protocol.events import ErrorBody
-from duologue.sessions.port import Attachment, Batch
+from duologue.sessions.port import Attachment, Batch, Joined
 
 _OVER = "closed"
 

@@ -33,7 +33,7 @@ from duologue.hosts.local import LocalHost, unknown_call
 from duologue.hosts.messages import AnswerFailed, CallBegan, CallEnded, OfLink, Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_event
-from duologue.hosts.port import Coming, Joined, LookingOn, Slot, Wanted
+from duologue.hosts.port import Coming, LookingOn, Slot, Wanted
 from duologue.hosts.questions import (
     AskAllFigures,
     AskFigures,
@@ -57,6 +57,7 @@ from duologue.hosts.settings import LinkSettings
 from duologue.jobs.port import JobPort
 from duologue.protocol.events import SessionUpdated
 from duologue.sessions.owners import Owner
+from duologue.sessions.port import Joined
 from duologue.telemetry import get_logger
 from duologue.telemetry.gathering import ProcessFigures
 

@@ -32,11 +32,12 @@ from duologue.hosts.messages import (
     ToOpener,
 )
 from duologue.hosts.outbox import Outbox
-from duologue.hosts.port import Coming, Joined, Wanted
+from duologue.hosts.port import Coming, Wanted
 from duologue.hosts.questions import Question, Reply
 from duologue.hosts.remote_session import RemoteSession
 from duologue.hosts.served_channel import ServedChannel
 from duologue.hosts.settings import LinkSettings
+from duologue.sessions.port import Joined
 
 MAX_QUESTIONS = 256
 """Of the other end, that are being answered; it has to wait before it asks more."""

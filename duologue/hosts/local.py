@@ -9,15 +9,7 @@ from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, UnknownSession
 from duologue.core.wheel import TimerWheel
 from duologue.hosts.call_queue import CallQueue
-from duologue.hosts.port import (
-    Arrival,
-    InTurn,
-    Joined,
-    LateOpening,
-    LookingOn,
-    Opening,
-    Return,
-)
+from duologue.hosts.port import Arrival, InTurn, LateOpening, LookingOn, Opening, Return
 from duologue.hosts.queued_session import QueuedSession
 from duologue.protocol.commands import UpdateSession
 from duologue.protocol.duplex.commands import ResumeSession
@@ -27,10 +19,10 @@ from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.manager import SessionManager
 from duologue.sessions.owners import Owner
-from duologue.sessions.port import SessionPort
-from duologue.sessions.resumption.late_session import LateSession, Place
-from duologue.sessions.resumption.returning import ReturningSession, check_comes_back
+from duologue.sessions.port import Joined
 from duologue.sessions.resumption.ticket import Ticket
+from duologue.sessions.stand_ins.late_session import LateSession, Place
+from duologue.sessions.stand_ins.returning_session import ReturningSession, check_comes_back
 from duologue.sessions.watching.look import SessionLook
 
 _NOTHING_ASKED = SessionPatch()
@@ -156,7 +148,7 @@ class LocalHost:
         opening = arrival.opening
         sessions = self._sessions
 
-        def open_described(patch: SessionPatch) -> SessionPort:
+        def open_described(patch: SessionPatch) -> Joined:
             # What a secret says comes first, and the client may change it like anybody.
             of_secret = opening.patch != _NOTHING_ASKED
             session = self._open(opening, as_duplex(opening.patch) if of_secret else patch)

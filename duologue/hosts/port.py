@@ -14,7 +14,7 @@ import msgspec
 from duologue.protocol.session_config import AnySession, SessionKind
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY, Owner
-from duologue.sessions.port import SessionPort
+from duologue.sessions.port import Joined
 from duologue.sessions.via import SOCKET, Via
 from duologue.sessions.watching.look import SessionLook
 
@@ -93,14 +93,6 @@ Wanted: TypeAlias = Arrival | Slot
 
 Coming: TypeAlias = "Callable[[], Awaitable[Joined]]"
 """What takes time to be opened; raises ``DuologueError`` where it cannot be."""
-
-
-class Joined(SessionPort, Protocol):
-    """What a connection is joined to: a session of its own, or somebody's call to look on at."""
-
-    def close(self, reason: str) -> None:
-        """Nobody will attach, or nobody is to be attached any more."""
-        ...
 
 
 class HostPort(Protocol):

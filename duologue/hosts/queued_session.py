@@ -12,32 +12,25 @@ from duologue.core.clock import Clock
 from duologue.core.errors import DuologueError
 from duologue.core.wheel import TimerWheel
 from duologue.hosts.call_queue import CallQueue
-from duologue.hosts.port import Joined
 from duologue.protocol.commands import AppendAudio, Command
 from duologue.protocol.duplex.commands import CloseSession
 from duologue.protocol.duplex.events import SessionQueued
 from duologue.protocol.errors import ErrorCode, error_body, error_event, refused
-from duologue.protocol.events import ErrorBody, ErrorEvent
-from duologue.sessions.port import Attachment, Batch, Delivery
+from duologue.protocol.events import Event
+from duologue.sessions.port import Attachment, Joined
+from duologue.sessions.stand_ins.stand_in import CLOSED, StandIn
 
 MAX_EARLY_COMMANDS = 16
 """What a client may say before it has its session: it is listened to afterwards."""
 
-MAX_WAITING_ERRORS = 16
-"""A client that only makes mistakes, and reads none of the answers, is let go."""
-
 LOOK_S = 0.25
 """How often the next one looks whether there is a place. Nobody else looks."""
-
-_CLOSED = "closed"
-_NO_SESSION_YET = 0
-"""Number of the events that come before there is a session."""
 
 OpenSession = Callable[[], Joined]
 
 
-class QueuedSession:
-    """Stands for a session, and is replaced by it; on the wheel meanwhile.
+class QueuedSession(StandIn):
+    """Becomes the session that takes the place it waits for; on the wheel meanwhile.
 
     Args:
         open: Opens the session; raises ``CapacityError`` while there is no place.
@@ -52,39 +45,24 @@ class QueuedSession:
         wheel: TimerWheel,
         timeout_s: float,
     ) -> None:
-        self.id = ""
-        self.offer: Callable[[Command], None] = self._offer_early
-        self.reject: Callable[[ErrorBody], None] = self._refuse
-        self.pull: Callable[[int], Batch] = self._pull_news
-        self.played: Callable[[str, int], None] = _nothing_plays
-        self.detach: Callable[[Attachment], None] = self._leave
+        super().__init__()
         self._queue = queue
         self._open = open
         self._timeout_s = timeout_s
-        self._attachment: Attachment | None = None
         self._position: SessionQueued | None = None
-        self._errors: list[ErrorEvent] = []
         self._early: list[Command] = []
         self._clock = clock
         self._wheel = wheel
         self._late_at = clock.now() + timeout_s
         self._is_next = False
-        self._over = False
-        self._session: Joined | None = None
+        self._outcome = "gave_up"
         wheel.set(self, self._late_at)
 
     def attach(self, attachment: Attachment) -> None:
-        """Serve a connection."""
-        self._attachment = attachment
+        """Serve a connection, and tell it the place in the queue."""
+        super().attach(attachment)
         attachment.on_output()
         self._look_soon()
-
-    def close(self, reason: str) -> None:
-        """End it, before there is a session or after."""
-        if self._session is not None:
-            self._session.close(reason)
-        else:
-            self._end(reason, "gave_up")
 
     def on_position(self, position: int, waiting: int) -> None:
         """The queue's call."""
@@ -101,8 +79,9 @@ class QueuedSession:
             late = refused(
                 f"no place became free within {self._timeout_s:g} s", None, ErrorCode.SERVER_FULL
             )
-            self._refuse(error_body(late))
-            self._end(ErrorCode.SERVER_FULL, "timed_out")
+            self.reject(error_body(late))
+            self._outcome = "timed_out"
+            self._end(ErrorCode.SERVER_FULL)
         elif not self._takes_place():
             self._wheel.set(self, min(now + LOOK_S, self._late_at))
 
@@ -119,23 +98,18 @@ class QueuedSession:
             if exc.code == ErrorCode.SERVER_FULL:
                 return False
             self._tell(error_event(exc))
-            self._end(exc.code, "refused")
+            self._outcome = "refused"
+            self._end(exc.code)
             return True
-        self._become(session)
+        self._begin(session)
         return True
 
-    def _become(self, session: Joined) -> None:
+    def _begin(self, session: Joined) -> None:
         self._wheel.set(self, None)
-        self._session, self.id = session, session.id
-        # Not its methods as they are now: it may stand for another session itself.
-        self.offer = lambda command: session.offer(command)
-        self.reject = lambda error: session.reject(error)
-        self.pull = lambda max_bytes: session.pull(max_bytes)
-        self.detach = lambda attachment: session.detach(attachment)
-        self.played = lambda item_id, played_ms: session.played(item_id, played_ms)
         attachment, early = self._attachment, self._early
         assert attachment is not None, "nobody looks without a connection"
-        self._attachment, self._early = None, []
+        self._early = []
+        self._become(session)
         self._queue.leave(self, "admitted")
         session.attach(attachment)
         for command in early:
@@ -144,7 +118,7 @@ class QueuedSession:
     def _offer_early(self, command: Command) -> None:
         match command:
             case CloseSession():
-                self._end(_CLOSED, "gave_up")
+                self._end(CLOSED)
             case AppendAudio():
                 raise self._too_early("audio is heard once session.created has come")
             case _ if len(self._early) >= MAX_EARLY_COMMANDS:
@@ -155,44 +129,10 @@ class QueuedSession:
     def _too_early(self, why: str) -> DuologueError:
         return refused(f"this call waits for a place: {why}", "type", ErrorCode.SESSION_QUEUED)
 
-    def _refuse(self, error: ErrorBody) -> None:
-        self._tell(ErrorEvent(error=error))
-
-    def _tell(self, event: ErrorEvent) -> None:
-        self._errors.append(event)
-        if len(self._errors) > MAX_WAITING_ERRORS:
-            self._errors.clear()
-            self._end(ErrorCode.CLIENT_TOO_SLOW, "gave_up")
-        elif self._attachment is not None:
-            self._attachment.on_output()
-
-    def _pull_news(self, _max_bytes: int) -> Batch:
+    def _take_news(self) -> list[Event]:
         position, self._position = self._position, None
-        told = [Delivery(_NO_SESSION_YET, event) for event in self._errors]
-        self._errors.clear()
-        if position is not None:
-            told.append(Delivery(_NO_SESSION_YET, position))
-        return Batch(told, False)
+        return [*super()._take_news(), *([] if position is None else [position])]
 
-    def _leave(self, _attachment: Attachment) -> None:
-        self._attachment = None
-        self._end("", "gave_up")
-
-    def _end(self, reason: str, outcome: str) -> None:
-        if self._over:
-            return
-        self._over = True
-        attachment, self._attachment = self._attachment, None
-        self.offer, self.reject = _nobody_listens, _nobody_listens
+    def _give_up(self) -> None:
         self._wheel.set(self, None)
-        self._queue.leave(self, outcome)
-        if attachment is not None:
-            attachment.on_end(reason)
-
-
-def _nothing_plays(_item_id: str, _played_ms: int) -> None:
-    """Nothing was said, so nothing was heard."""
-
-
-def _nobody_listens(_said: object) -> None:
-    """What a client says after the end."""
+        self._queue.leave(self, self._outcome)

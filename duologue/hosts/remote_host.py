@@ -19,7 +19,7 @@ from duologue.hosts.local import unknown_call
 from duologue.hosts.messages import AnswerFailed, CallBegan, CallEnded, OfLink, Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import unpack_event
-from duologue.hosts.port import Coming, Joined, LookingOn, Opening, Wanted
+from duologue.hosts.port import Coming, LookingOn, Opening, Wanted
 from duologue.hosts.questions import (
     AskAllFigures,
     AskFigures,
@@ -44,6 +44,7 @@ from duologue.protocol.events import SessionUpdated
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import Owner
+from duologue.sessions.port import Joined
 from duologue.sessions.watching.look import SessionLook
 from duologue.telemetry.gathering import ProcessFigures
 

@@ -37,15 +37,13 @@ from duologue.protocol.commands import Command
 from duologue.protocol.errors import ErrorCode, error_event
 from duologue.protocol.events import ErrorBody
 from duologue.protocol.response_events import AudioDelta
-from duologue.sessions.port import Attachment, Batch, Delivery
+from duologue.sessions.port import UNNUMBERED, Attachment, Batch, Delivery
 
 REFUSED_AT = 8
 """Input windows under way at which what a client says is refused: it was told to wait at one."""
 
 RETRY_AFTER_S = 1.0
 """For who was about to be let in when its gateway lets go: another one answers at once."""
-
-_UNNUMBERED = 0
 
 
 class RemoteSession:
@@ -195,7 +193,7 @@ class RemoteSession:
                 exc = exception_of(fault)
                 if not self._tell_opened(exc):
                     # The connection was there first: it is told like any other.
-                    self._waiting.append((Delivery(_UNNUMBERED, error_event(exc)), 0))
+                    self._waiting.append((Delivery(UNNUMBERED, error_event(exc)), 0))
                 self._end(exc.code)
             case Ended(reason=reason):
                 self._end(reason)
@@ -222,7 +220,7 @@ class RemoteSession:
         if not self._over:
             exc = host_lost()
             if not self._tell_opened(exc):
-                self._waiting.append((Delivery(_UNNUMBERED, error_event(exc)), 0))
+                self._waiting.append((Delivery(UNNUMBERED, error_event(exc)), 0))
             self._end(exc.code)
             self.wake()
 

@@ -11,12 +11,11 @@ from collections.abc import Awaitable, Callable
 
 from duologue.core.errors import DuologueError
 from duologue.core.tasks import guard
-from duologue.hosts.port import Joined
 from duologue.protocol.commands import Command
 from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.errors import error_body
 from duologue.protocol.events import ErrorBody
-from duologue.sessions.port import Attachment, Batch
+from duologue.sessions.port import Attachment, Batch, Joined
 from duologue.telemetry import get_logger
 
 MAX_EARLY = 64

@@ -25,10 +25,9 @@ from duologue.hosts.messages import (
 )
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_deliveries, unpack_command, weight
-from duologue.hosts.port import Joined
 from duologue.hosts.settings import TOLD_PARTS, LinkSettings
 from duologue.protocol.errors import error_body
-from duologue.sessions.port import Delivery, HoldsSound
+from duologue.sessions.port import Delivery, HoldsSound, Joined
 from duologue.sessions.session import CLIENT_GONE
 
 PULL_BYTES = 16 * 1024

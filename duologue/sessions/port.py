@@ -16,12 +16,12 @@ import msgspec
 from duologue.protocol.commands import Command
 from duologue.protocol.events import ErrorBody, Event
 
+UNNUMBERED = 0
+"""The number of events that are about the connection alone."""
+
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
-    """An event with its number in the session: strictly increasing, without gaps.
-
-    0: it has no number, since it is about the connection alone.
-    """
+    """An event with its number in the session, strictly increasing, without gaps; or without."""
 
     seq: int
     event: Event
@@ -87,7 +87,10 @@ class SessionPort(Protocol):
         Belongs to the event loop; no method waits.
     """
 
-    id: str
+    @property
+    def id(self) -> str:
+        """The session's; empty while there is none yet."""
+        ...
 
     def attach(self, attachment: Attachment) -> None:
         """Make a connection the session's own; an earlier one is told to end (``stale_lease``)."""
@@ -121,4 +124,12 @@ class SessionPort(Protocol):
 
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now, about ``max_bytes`` at most."""
+        ...
+
+
+class Joined(SessionPort, Protocol):
+    """What a connection is joined to: a session of its own, or somebody's call to look on at."""
+
+    def close(self, reason: str) -> None:
+        """Nobody will attach, or nobody is to be attached any more."""
         ...

@@ -30,9 +30,9 @@ from duologue.sessions.inbox import Inbox
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.owners import ANYBODY, Owner
-from duologue.sessions.port import Attachment, Batch, Delivery
+from duologue.sessions.port import UNNUMBERED, Attachment, Batch, Delivery
 from duologue.sessions.resumption.lease import Claim, Lease, LeaseState, refuse_unknown
-from duologue.sessions.resumption.resumption import UNNUMBERED, Resumption
+from duologue.sessions.resumption.resumption import Resumption
 from duologue.sessions.resumption.silence import tell_of_silence
 from duologue.sessions.via import SOCKET
 from duologue.sessions.watching.observer import SessionObserver

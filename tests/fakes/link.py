@@ -12,13 +12,13 @@ from duologue.core.errors import DuologueError
 from duologue.hosts.link_end import LinkEnd
 from duologue.hosts.messages import LinkMessage
 from duologue.hosts.outbox import Outbox
-from duologue.hosts.port import Coming, Joined, Wanted
+from duologue.hosts.port import Coming, Wanted
 from duologue.hosts.questions import Done, Question, Reply
 from duologue.hosts.settings import LinkSettings
 from duologue.protocol.commands import Command
 from duologue.protocol.events import ErrorBody, Event
 from duologue.protocol.response_events import AudioDelta
-from duologue.sessions.port import Attachment, Batch, Delivery, HoldsSound
+from duologue.sessions.port import Attachment, Batch, Delivery, HoldsSound, Joined
 
 
 async def until(is_so: Callable[[], object]) -> None:

@@ -27,7 +27,6 @@ from duologue.gateway.telephony.reorder import Reorder
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.gateway.ws.channel import Channel
 from duologue.gateway.ws.connection import close_of
-from duologue.hosts.port import Joined
 from duologue.protocol.commands import (
     AppendAudio,
     ClearOutputAudio,
@@ -40,7 +39,7 @@ from duologue.protocol.errors import ErrorCode, error_code
 from duologue.protocol.events import Event, ItemTruncated
 from duologue.protocol.items import InputText, MessageItem
 from duologue.protocol.response_events import AudioDelta, ResponseDone
-from duologue.sessions.port import Delivery
+from duologue.sessions.port import Delivery, Joined
 from duologue.sessions.session import CLIENT_GONE
 from duologue.telemetry import get_logger
 

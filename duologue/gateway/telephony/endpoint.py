@@ -26,7 +26,8 @@ from duologue.gateway.ws.accept import choose_accept
 from duologue.gateway.ws.channel import Timing
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.open_connections import OpenConnections
-from duologue.hosts.port import HostPort, Joined, Opening
+from duologue.hosts.port import HostPort, Opening
+from duologue.sessions.port import Joined
 from duologue.sessions.via import Via
 
 BY_PHONE = Via("telephony", "carrier")

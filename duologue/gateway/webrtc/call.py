@@ -28,7 +28,6 @@ from duologue.gateway.webrtc.offer import Offer
 from duologue.gateway.webrtc.peer import Backend, Peer
 from duologue.gateway.webrtc.playout import Playout
 from duologue.gateway.webrtc.settings import WebRtcSettings
-from duologue.hosts.port import Joined
 from duologue.protocol.commands import AppendAudio, Command
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode, error_body
@@ -44,7 +43,7 @@ from duologue.protocol.events import (
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.protocol.response_events import AudioDelta, ResponseDone
 from duologue.protocol.session_config import AnySession
-from duologue.sessions.port import Delivery
+from duologue.sessions.port import Delivery, Joined
 from duologue.telemetry import get_logger
 
 PULL_BYTES = 8 * 1024

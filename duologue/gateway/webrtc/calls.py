@@ -22,9 +22,10 @@ from duologue.gateway.webrtc.offer import Offer
 from duologue.gateway.webrtc.peer import Backend, BackendMissing
 from duologue.gateway.webrtc.playout import Playout
 from duologue.gateway.webrtc.settings import WebRtcSettings
-from duologue.hosts.port import HostPort, Joined, LookingOn, Opening, Return
+from duologue.hosts.port import HostPort, LookingOn, Opening, Return
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.owners import Owner
+from duologue.sessions.port import Joined
 from duologue.sessions.via import Via
 from duologue.telemetry import get_logger
 

@@ -14,12 +14,12 @@ from duologue.core.errors import ClientError
 from duologue.core.tasks import CrashBarrier
 from duologue.gateway.beside_loop import LARGE_BYTES, read_beside_loop
 from duologue.gateway.ws.channel import Channel
-from duologue.gateway.ws.last_words import LastWords
 from duologue.protocol.commands import Command
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode, error_body
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.sessions.port import Delivery, SessionPort
+from duologue.sessions.stand_ins.last_words import LastWords
 from duologue.telemetry import get_logger
 
 PULL_BYTES = 8 * 1024

@@ -21,11 +21,12 @@ from duologue.gateway.ws.connection import Connection
 from duologue.gateway.ws.form import ConnectionForm, connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.open_connections import OpenConnections
-from duologue.hosts.port import HostPort, InTurn, Joined, LateOpening, Opening, Return
+from duologue.hosts.port import HostPort, InTurn, LateOpening, Opening, Return
 from duologue.hosts.queued_session import QueuedSession
 from duologue.protocol.errors import ErrorCode
-from duologue.sessions.resumption.late_session import LateSession
+from duologue.sessions.port import Joined
 from duologue.sessions.session import CLIENT_GONE
+from duologue.sessions.stand_ins.late_session import LateSession
 from duologue.sessions.via import Via
 
 Observe = Callable[[str, Caller], Awaitable[Joined]]
@@ -100,7 +101,8 @@ class RealtimeEndpoint:
     async def wait_closed(self, timeout_s: float) -> None:
         """Wait until no connection is open, see ``OpenConnections``."""
         for session in list(self._late):
-            session.close(ErrorCode.SHUTTING_DOWN)
+            if not session.id:  # nobody else would end it
+                session.close(ErrorCode.SHUTTING_DOWN)
         await self._connections.wait_closed(timeout_s)
 
     async def _open(self, form: ConnectionForm, caller: Caller) -> Joined:

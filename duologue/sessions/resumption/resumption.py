@@ -15,13 +15,11 @@ from duologue.protocol.events import Event, SessionCreated
 from duologue.protocol.response_events import AudioDelta, FormattedAudioDelta
 from duologue.sessions.history.inheritance import Inheritance
 from duologue.sessions.machine import SessionMachine
-from duologue.sessions.port import Delivery
+from duologue.sessions.port import UNNUMBERED, Delivery
 from duologue.sessions.resumption.journal import Gap, Journal
 from duologue.sessions.resumption.lease import Claim, Lease, LeaseState, TokenMaker
 from duologue.sessions.resumption.resume_wire import created, replaced, resumed, resync
 from duologue.sessions.speaking.output_buffer import booked_bytes
-
-UNNUMBERED = 0
 
 _ENDED = LeaseState.ENDED
 """Compared with for every frame, and members of an enumeration are slow to look up."""

@@ -6,8 +6,9 @@ import pytest
 
 from duologue.core.errors import CapacityError
 from duologue.hosts.held_slot import HostSlots, held_slot
-from duologue.hosts.port import Joined, Slot
+from duologue.hosts.port import Slot
 from duologue.hosts.request_slots import RequestSlots
+from duologue.sessions.port import Joined
 from tests.fakes.link import FakeClient, FakeLink
 
 

@@ -13,11 +13,12 @@ import pytest
 from duologue.core.errors import CapacityError, ConfigError, UnknownSession
 from duologue.core.fence import Fence, Lane
 from duologue.engines.ports import EngineEvent, Request
-from duologue.hosts.port import Joined, LookingOn, Opening
+from duologue.hosts.port import LookingOn, Opening
 from duologue.hosts.remote_host import RemoteHost
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY, Owner
+from duologue.sessions.port import Joined
 from tests.fakes.link import FakeClient, FakeSession, sound
 from tests.unit.hosts.small_host import RATE, edge_of, small_host
 

@@ -9,11 +9,12 @@ import pytest
 from duologue.core.errors import CapacityError, DuologueError, ProtocolError
 from duologue.hosts import link_end
 from duologue.hosts.messages import Beat, Opened
-from duologue.hosts.port import Joined, LookingOn, Opening
+from duologue.hosts.port import LookingOn, Opening
 from duologue.hosts.questions import AskLook, Done, Reply, Waits
 from duologue.protocol.commands import ClearAudio
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import AudioCleared
+from duologue.sessions.port import Joined
 from tests.fakes.link import FakeClient, FakeLink, FakeSession
 
 

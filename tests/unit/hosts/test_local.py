@@ -7,7 +7,7 @@ import pytest
 from duologue.core.errors import AuthError, CapacityError, ProtocolError, UnknownSession
 from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
-from duologue.hosts.port import InTurn, Joined, LateOpening, LookingOn, Opening, Return
+from duologue.hosts.port import InTurn, LateOpening, LookingOn, Opening, Return
 from duologue.protocol.commands import UpdateSession
 from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.duplex.events import SessionQueued
@@ -16,7 +16,7 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import SessionCreated
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY
-from duologue.sessions.port import Delivery
+from duologue.sessions.port import Delivery, Joined
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.plugin import FakePlugin

@@ -9,18 +9,17 @@ import pytest
 from duologue.core.errors import CapacityError, ProtocolError, RateLimited
 from duologue.core.wheel import TimerWheel
 from duologue.hosts.call_queue import CallQueue
-from duologue.hosts.port import Joined
 from duologue.hosts.queued_session import (
     LOOK_S,
     MAX_EARLY_COMMANDS,
-    MAX_WAITING_ERRORS,
     QueuedSession,
 )
 from duologue.protocol.commands import AppendAudio, ClearAudio, Command, CommitAudio
 from duologue.protocol.duplex.events import SessionQueued
 from duologue.protocol.errors import error_body, refused
 from duologue.protocol.events import ErrorBody, ErrorEvent, Event
-from duologue.sessions.port import Attachment, Batch, Delivery
+from duologue.sessions.port import Attachment, Batch, Delivery, Joined
+from duologue.sessions.stand_ins.stand_in import MAX_WAITING_ERRORS
 from tests.fakes.clock import FakeClock
 
 

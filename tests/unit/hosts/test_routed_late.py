@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from duologue.core.errors import AuthError
-from duologue.hosts.port import Joined
 from duologue.hosts.routed_late import RoutedLate
 from duologue.protocol.commands import ClearAudio, UpdateSession
 from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.errors import error_body
 from duologue.protocol.events import AudioCleared
 from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.port import Joined
 from tests.fakes.link import FakeClient, FakeSession, until
 
 RESUME = ResumeSession(session_id="sess_abc123_x", resume_token="t", event_id="e1")

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from duologue.gateway.ws.last_words import LastWords
 from duologue.protocol.commands import ClearAudio
 from duologue.protocol.duplex.events import SessionReplaced
 from duologue.protocol.events import ErrorBody
 from duologue.sessions.port import Delivery
+from duologue.sessions.stand_ins.last_words import LastWords
 from tests.fakes.call import FakeCall
 from tests.fakes.plugin import FakePlugin
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from duologue.gateway.settings import GatewaySettings
-from duologue.sessions.resumption.late_session import MAX_WAITING_ERRORS
 from duologue.sessions.settings import SessionSettings
+from duologue.sessions.stand_ins.stand_in import MAX_WAITING_ERRORS
 from tests.unit.gateway.raw_websocket import TEXT, UPGRADE, connected
 from tests.unit.gateway.small_server import small_server
 

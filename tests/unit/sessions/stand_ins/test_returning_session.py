@@ -8,8 +8,8 @@ import pytest
 
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY
-from duologue.sessions.resumption.returning import ReturningSession
 from duologue.sessions.settings import SessionSettings
+from duologue.sessions.stand_ins.returning_session import ReturningSession
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.plugin import FakePlugin
 from tests.unit.gateway.raw_websocket import UPGRADE, connected

@@ -15,19 +15,12 @@ from duologue.core.wheel import TimerWheel
 from duologue.protocol.commands import Command, UpdateSession
 from duologue.protocol.duplex.commands import CloseSession, ResumeSession
 from duologue.protocol.errors import ErrorCode, error_body, error_event, refused
-from duologue.protocol.events import ErrorBody, ErrorEvent
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.port import Attachment, Batch, Delivery, SessionPort
+from duologue.sessions.port import Joined
 from duologue.sessions.resumption.ticket import Ticket
+from duologue.sessions.stand_ins.stand_in import CLOSED, StandIn
 
-MAX_WAITING_ERRORS = 16
-"""A client that only makes mistakes, and reads none of the answers, is let go."""
-
-_CLOSED = "closed"
-_NO_SESSION_YET = 0
-"""Number of the events that come before there is a session."""
-
-OpenSession = Callable[[SessionPatch], SessionPort]
+OpenSession = Callable[[SessionPatch], Joined]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,40 +44,24 @@ class Place:
     kept: bool = True
 
 
-class LateSession:
-    """Stands for a session, and is replaced by it.
-
-    Once there is one, its own methods take the place of these: nothing is added to a message.
+class LateSession(StandIn):
+    """Becomes the session that the client's first message describes.
 
     Args:
         timeout_s: How long the client has to describe the session.
     """
 
     def __init__(self, place: Place, clock: Clock, wheel: TimerWheel, timeout_s: float) -> None:
-        self._stand_in()
+        super().__init__()
         self._place = place
         self._wheel = wheel
-        self._attachment: Attachment | None = None
-        self._errors: list[ErrorEvent] = []
         self._timeout_s = timeout_s
         self._keeps_place = place.kept
         wheel.set(self, clock.now() + timeout_s)
 
-    def _stand_in(self) -> None:
-        self.id = ""
-        self.offer: Callable[[Command], None] = self._offer_first
-        self.reject: Callable[[ErrorBody], None] = self._refuse
-        self.pull: Callable[[int], Batch] = self._pull_errors
-        self.played: Callable[[str, int], None] = _nothing_plays
-        self.detach: Callable[[Attachment], None] = self._leave
-
-    def attach(self, attachment: Attachment) -> None:
-        """Serve a connection."""
-        self._attachment = attachment
-
     def on_timer(self) -> None:
         """The wheel's call: the description has not come in time."""
-        self._refuse(
+        self.reject(
             error_body(
                 refused(
                     f"the first session.update has not come within {self._timeout_s:g} s",
@@ -95,17 +72,13 @@ class LateSession:
         )
         self._end(ErrorCode.CONFIG_TIMEOUT)
 
-    def close(self, reason: str) -> None:
-        """End it before there is a session."""
-        self._end(reason)
-
-    def _offer_first(self, command: Command) -> None:
+    def _offer_early(self, command: Command) -> None:
         try:
             match command:
                 case UpdateSession(session=patch):
                     self._begin(patch)
                 case CloseSession():
-                    self._end(_CLOSED)
+                    self._end(CLOSED)
                 case ResumeSession():
                     self._resume(command)
                 case _:
@@ -131,7 +104,7 @@ class LateSession:
         try:
             ticket.use(attachment)
         except ClientError:
-            self._stand_in()
+            self._step_back(attachment)
             raise
         self._wheel.set(self, None)
 
@@ -153,50 +126,11 @@ class LateSession:
         if attachment is not None:
             session.attach(attachment)
 
-    def _become(self, session: SessionPort) -> None:
-        self.id = session.id
-        self.offer, self.reject, self.pull = session.offer, session.reject, session.pull
-        self.detach, self.played = session.detach, session.played
-
-    def _refuse(self, error: ErrorBody) -> None:
-        self._tell(ErrorEvent(error=error))
-
-    def _tell(self, event: ErrorEvent) -> None:
-        self._errors.append(event)
-        if self._attachment is None:
-            return
-        self._attachment.on_output()
-        if len(self._errors) > MAX_WAITING_ERRORS:
-            self._errors.clear()
-            self._end(ErrorCode.CLIENT_TOO_SLOW)
-
-    def _pull_errors(self, _max_bytes: int) -> Batch:
-        told = [Delivery(_NO_SESSION_YET, event) for event in self._errors]
-        self._errors.clear()
-        return Batch(told, False)
-
-    def _leave(self, _attachment: Attachment) -> None:
-        self._attachment = None
+    def _give_up(self) -> None:
         self._wheel.set(self, None)
-        self._give_up_place()
-
-    def _end(self, reason: str) -> None:
-        attachment, self._attachment = self._attachment, None
-        self.offer, self.reject = _over, _over
-        self._wheel.set(self, None)
-        if attachment is not None:
-            attachment.on_end(reason)
         self._give_up_place()
 
     def _give_up_place(self) -> None:
         if self._keeps_place:
             self._keeps_place = False
             self._place.give_up()
-
-
-def _nothing_plays(_item_id: str, _played_ms: int) -> None:
-    """Nothing was said, so nothing was heard."""
-
-
-def _over(_said: object) -> None:
-    """What a client says after the end."""
