@@ -2,11 +2,11 @@
 
 ``step(state, input) -> effects`` is called with one closed union of inputs and returns a list of
 one closed union of effects. It never waits, reads no clock, knows no socket; the session applies
-the effects. Whatever waits or computes is a stage of the engine, reached by ``StartStage`` and
-answered by ``StageOutput``.
+the effects. Whatever waits or computes is a request to a pipeline of the engine, made by
+``StartRequest`` and answered by ``RequestOutput``.
 
 A plugin never has to guard against late output of an interrupted response: the session cancels
-the stages of that response, drops what is still on its way, and then says ``Interrupted``.
+the requests of that response, drops what is still on its way, and then says ``Interrupted``.
 """
 
 from __future__ import annotations
@@ -204,23 +204,23 @@ class ConfigChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class StageOutput:
-    """A stage that the plugin started under ``key`` produced something."""
+class RequestOutput:
+    """The request that the plugin started under ``key`` produced something."""
 
     key: str
     payload: Payload
 
 
 @dataclass(frozen=True, slots=True)
-class StageEnded:
-    """The stage under ``key`` has finished; the key is free again."""
+class RequestEnded:
+    """The request under ``key`` has ended; the key is free again."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class StageFailed:
-    """The stage under ``key`` failed; the key is free again.
+class RequestFailed:
+    """The request under ``key`` failed; the key is free again.
 
     A response that cannot do without it is ended by the plugin with ``EndResponse`` FAILED.
     """
@@ -233,7 +233,7 @@ class StageFailed:
 class Interrupted:
     """The response is over: interrupted, cancelled or failed by the session.
 
-    Its stages are cancelled already. ``heard`` is the text that was heard, as far as is known.
+    Its requests are cancelled already. ``heard`` is the text that was heard, as far as is known.
     Comes again, also for a response that the plugin has ended itself, when that changes: its
     playback was cut, or the client knows better.
 
@@ -271,9 +271,9 @@ PluginInput = (
     | ResponseRequested
     | ConversationChanged
     | ConfigChanged
-    | StageOutput
-    | StageEnded
-    | StageFailed
+    | RequestOutput
+    | RequestEnded
+    | RequestFailed
     | Interrupted
     | AudienceChanged
     | Tick
@@ -284,13 +284,13 @@ PluginInput = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartStage:
+class StartRequest:
     """Submit a request to the engine under a key of the plugin's choice.
 
     Args:
-        response_id: The response that this work is for: it is cancelled with it. ``None``:
-            speculative or standing work, which the plugin cancels itself.
-        more_input: ``AppendStage`` follows, ended by ``FinishStage``.
+        response_id: The response that it is for: it is cancelled with it. ``None``: speculative or
+            standing, and the plugin stops it itself.
+        more_input: ``AppendToRequest`` follows, ended by ``FinishRequest``.
         credit: See ``engines.ports.Request``; the session grants more for audio as it is sent.
     """
 
@@ -303,30 +303,30 @@ class StartStage:
 
 
 @dataclass(frozen=True, slots=True)
-class AppendStage:
-    """Add input to a stage."""
+class AppendToRequest:
+    """Add input to a request."""
 
     key: str
     payload: Payload
 
 
 @dataclass(frozen=True, slots=True)
-class FinishStage:
-    """No further input for a stage; it answers what it has, then ends."""
+class FinishRequest:
+    """No further input for a request; it answers what it has, then ends."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class CancelStage:
-    """Stop a stage; nothing more of it arrives, and the key is free at once."""
+class StopRequest:
+    """Stop a request; nothing more of it arrives, and the key is free at once."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class AdoptStage:
-    """Work begun on speculation now belongs to a response, and is cancelled with it."""
+class AdoptRequest:
+    """A request begun on speculation now belongs to a response, and is cancelled with it."""
 
     key: str
     response_id: str
@@ -413,11 +413,11 @@ class EndResponse:
 
 
 PluginEffect = (
-    StartStage
-    | AppendStage
-    | FinishStage
-    | CancelStage
-    | AdoptStage
+    StartRequest
+    | AppendToRequest
+    | FinishRequest
+    | StopRequest
+    | AdoptRequest
     | BeginResponse
     | Listen
     | SayText

@@ -17,7 +17,7 @@ from duologue.duplex_plugins.contract import (
     Capabilities,
     ConfigChanged,
     DuplexPlugin,
-    StageOutput,
+    RequestOutput,
     Tick,
 )
 from duologue.engines.payloads import AudioChunk
@@ -49,11 +49,11 @@ from duologue.sessions.history.history import History
 from duologue.sessions.history.inheritance import Carried
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.lifetime import Lifetime
+from duologue.sessions.request_ends import tell_of_end
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.speaking.pacing import pace_of
 from duologue.sessions.speaking.speaking import Speaking, output_limits
 from duologue.sessions.speaking.watchdog import Watchdog
-from duologue.sessions.stage_ends import tell_of_end
 from duologue.sessions.streams import Owner, Stream, Streams
 
 
@@ -393,7 +393,7 @@ class SessionMachine:
         if isinstance(event, Output):
             if stream.owner is Owner.PLUGIN:
                 stream.speaks = stream.speaks or isinstance(event.payload, AudioChunk)
-                self._dialogue.tell(StageOutput(stream.key, event.payload), now)
+                self._dialogue.tell(RequestOutput(stream.key, event.payload), now)
             else:
                 self._person.on_output(stream.key, event.payload, now)
             return

@@ -1,4 +1,4 @@
-"""A plugin that remembers what it was told, and speaks as its stage or a test says."""
+"""A plugin that remembers what it was told, and speaks as its request or a test says."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from duologue.duplex_plugins.contract import (
     PluginConfig,
     PluginEffect,
     PluginInput,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseOutcome,
     ResponseRequested,
     SayAudio,
     SayText,
-    StageEnded,
-    StageFailed,
-    StageOutput,
-    StartStage,
+    StartRequest,
 )
 from duologue.engines.payloads import AudioChunk, SpeechMark, TextDelta, ToolCallDelta
 
@@ -33,9 +33,9 @@ class FakePlugin:
     """Implements ``DuplexPlugin``, for one session at a time.
 
     Args:
-        answers: Start a stage, called as the response is, for each request, and say its outputs.
+        answers: Start a request, called as the response is, for each answer, and say its outputs.
             Else a request leads to nothing but what ``then`` says.
-        credit: Of these stages.
+        credit: Of these requests.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class FakePlugin:
     def _of_stage(self, item: PluginInput) -> list[PluginEffect]:
         if not self._answers:
             return []
-        if isinstance(item, StageOutput) and not isinstance(item.payload, ToolCallDelta):
+        if isinstance(item, RequestOutput) and not isinstance(item.payload, ToolCallDelta):
             self._half.pop(item.key, None)
         match item:
             case ResponseRequested(response_id=response_id):
                 return [
-                    StartStage(
+                    StartRequest(
                         key=response_id,
                         pipeline=STAGE,
                         response_id=response_id,
@@ -109,17 +109,17 @@ class FakePlugin:
                         credit=self._credit,
                     )
                 ]
-            case StageOutput(key=key, payload=AudioChunk(pcm=pcm)):
+            case RequestOutput(key=key, payload=AudioChunk(pcm=pcm)):
                 return [SayAudio(key, pcm)]
-            case StageOutput(key=key, payload=TextDelta(text=text)):
+            case RequestOutput(key=key, payload=TextDelta(text=text)):
                 return [SayText(key, text)]
-            case StageOutput(key=key, payload=SpeechMark() as mark):
+            case RequestOutput(key=key, payload=SpeechMark() as mark):
                 return [SayAudio(key, b"", (mark,))]
-            case StageOutput(key=key, payload=ToolCallDelta() as piece):
+            case RequestOutput(key=key, payload=ToolCallDelta() as piece):
                 return [self._call(key, piece)]
-            case StageEnded(key=key):
+            case RequestEnded(key=key):
                 return [EndResponse(key)]
-            case StageFailed(key=key, code=code):
+            case RequestFailed(key=key, code=code):
                 return [EndResponse(key, ResponseOutcome.FAILED, code)]
             case _:
                 return []

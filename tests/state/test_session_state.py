@@ -15,10 +15,10 @@ from duologue.duplex_plugins.contract import (
     ItemView,
     PluginEffect,
     PluginInput,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseRequested,
-    StageEnded,
-    StageFailed,
-    StageOutput,
 )
 from duologue.engines.payloads import (
     AudioChunk,
@@ -95,7 +95,7 @@ class ContractPlugin(FakePlugin):
                 assert response_id not in self.open_responses
                 check_pairs(item.conversation)
                 self.open_responses.add(response_id)
-            case StageOutput(key=key) | StageEnded(key=key) | StageFailed(key=key):
+            case RequestOutput(key=key) | RequestEnded(key=key) | RequestFailed(key=key):
                 assert key in self.open_responses, f"{item} after the end of its response"
             case Interrupted(response_id=response_id):
                 self.open_responses.discard(response_id)

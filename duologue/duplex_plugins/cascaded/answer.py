@@ -16,16 +16,16 @@ from dataclasses import dataclass
 
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
-    AppendStage,
+    AppendToRequest,
     CallFunction,
     EndResponse,
-    FinishStage,
+    FinishRequest,
     PluginConfig,
     PluginEffect,
     ResponseOutcome,
     SayAudio,
     SayText,
-    StartStage,
+    StartRequest,
 )
 from duologue.duplex_plugins.spoken.clauses import Clause, ClauseCutter, ClauseLimits
 from duologue.duplex_plugins.spoken.normaliser import speakable
@@ -56,7 +56,7 @@ class Answer:
     """From the first token to ``EndResponse``, which comes from exactly one of the methods.
 
     Args:
-        voice_key: Key of the synthesiser's stage, which is started at the first clause.
+        voice_key: Key of the synthesiser's request, which is started at the first clause.
         max_tokens: What the language model was allowed; reaching it makes the answer incomplete.
     """
 
@@ -111,7 +111,7 @@ class Answer:
         self._all_written = True
         yield from self._speak(self._cutter.finish())
         if self.voice_runs:
-            yield FinishStage(self.voice_key)
+            yield FinishRequest(self.voice_key)
         else:
             yield from self._end()
 
@@ -127,7 +127,7 @@ class Answer:
         yield SayAudio(self.response_id, b"", (mark,))
 
     def on_voice_ended(self) -> Iterator[PluginEffect]:
-        """The voice's stage has finished; the response is over, well or not."""
+        """The voice's request has ended; the response is over, well or not."""
         self.voice_runs = False
         if self._all_written and self._spoken_until == self._cutter.length:
             yield from self._end()
@@ -147,11 +147,11 @@ class Answer:
             )
             if self.voice_runs:
                 self._unsaid.append(clause)
-                yield AppendStage(self.voice_key, payload)
+                yield AppendToRequest(self.voice_key, payload)
                 continue
             self.voice_runs = True
             yield self._say(clause.text)
-            yield StartStage(
+            yield StartRequest(
                 key=self.voice_key,
                 pipeline=self._settings.tts_pipeline,
                 first=payload,

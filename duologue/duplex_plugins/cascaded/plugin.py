@@ -16,9 +16,8 @@ from duologue.duplex_plugins.cascaded.answer import Answer
 from duologue.duplex_plugins.cascaded.prompt import chat_request, prefill_request, unanswered
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
-    AdoptStage,
+    AdoptRequest,
     BeginResponse,
-    CancelStage,
     Capabilities,
     ConfigChanged,
     ConversationChanged,
@@ -28,12 +27,13 @@ from duologue.duplex_plugins.contract import (
     PluginConfig,
     PluginEffect,
     PluginInput,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseOutcome,
     ResponseRequested,
-    StageEnded,
-    StageFailed,
-    StageOutput,
-    StartStage,
+    StartRequest,
+    StopRequest,
     TranscriptKind,
     Turn,
     TurnKind,
@@ -59,7 +59,7 @@ class _Draft:
     """What a language model writes, for a response or on speculation.
 
     Args:
-        key: Of its stage.
+        key: Of its request.
         answer: Where the text goes; ``None``: nobody has asked for it yet, so it is kept.
         kept: Outputs since then.
         item_id: The turn that a speculation is about.
@@ -80,11 +80,11 @@ class State:
     Args:
         history: The conversation: with what the person is saying, the best guess at the next
             prompt.
-        drafts: By stage key, those that are being written for a response.
+        drafts: By key, those that are being written for a response.
         answers: By response id.
         speculation: An answer that nobody has asked for yet.
         waiting: Requests whose prompt still lacks what the person just said.
-        prefill_key: The stage that reads ahead.
+        prefill_key: The request that reads ahead.
         read: The newest prompt; the model has it in its cache, if it has one.
         idle_turns: Turns since the last request: a client that answers itself, or not at all,
             needs no speculation.
@@ -134,11 +134,11 @@ class CascadedPlugin:
 
     def _step(self, state: State, item: PluginInput) -> Iterator[PluginEffect]:
         match item:
-            case StageOutput(key=key, payload=payload):
+            case RequestOutput(key=key, payload=payload):
                 yield from self._output(state, key, payload)
-            case StageEnded(key=key):
+            case RequestEnded(key=key):
                 yield from self._ended(state, key)
-            case StageFailed(key=key, code=code):
+            case RequestFailed(key=key, code=code):
                 yield from self._failed(state, key, code)
             case Turn():
                 yield from self._turn(state, item)
@@ -208,7 +208,7 @@ class CascadedPlugin:
     def _drop_speculation(self, state: State) -> Iterator[PluginEffect]:
         draft, state.speculation = state.speculation, None
         if draft is not None and not draft.ended:
-            yield CancelStage(draft.key)
+            yield StopRequest(draft.key)
 
     def _prefill(self, state: State) -> Iterator[PluginEffect]:
         if not self._settings.prefill or state.answers:
@@ -225,9 +225,9 @@ class CascadedPlugin:
 
     def _ask_model(
         self, state: State, key: str, request: ChatRequest, response_id: str | None = None
-    ) -> StartStage:
+    ) -> StartRequest:
         state.read = request.messages
-        return StartStage(
+        return StartRequest(
             key=key,
             pipeline=self._settings.llm_pipeline,
             first=request,
@@ -236,7 +236,7 @@ class CascadedPlugin:
 
     def _stop_prefill(self, state: State) -> Iterator[PluginEffect]:
         if state.prefill_key is not None:
-            yield CancelStage(state.prefill_key)
+            yield StopRequest(state.prefill_key)
             state.prefill_key = None
 
     # The client
@@ -281,7 +281,7 @@ class CascadedPlugin:
         if draft is not None and draft.request == prompt:
             state.speculation = None
             if not draft.ended:
-                yield AdoptStage(draft.key, request.response_id)
+                yield AdoptRequest(draft.key, request.response_id)
         else:
             yield from self._drop_speculation(state)
             draft = _Draft(self._new_key(state, "llm"), prompt)
@@ -313,7 +313,7 @@ class CascadedPlugin:
         if answer is not None:
             self._forget_draft_of(state, answer)
 
-    # The stages
+    # The requests
 
     def _output(self, state: State, key: str, payload: Payload) -> Iterator[PluginEffect]:
         draft = state.drafts.get(key)
@@ -366,11 +366,11 @@ class CascadedPlugin:
             answer = state.drafts.pop(key).answer
             assert answer is not None
             if answer.voice_runs:
-                yield CancelStage(answer.voice_key)
+                yield StopRequest(answer.voice_key)
             yield self._fail(state, answer, code)
         elif (speaker := self._speaker(state, key)) is not None:
             for unfinished in self._forget_draft_of(state, speaker):
-                yield CancelStage(unfinished)
+                yield StopRequest(unfinished)
             yield self._fail(state, speaker, code)
 
     @staticmethod
@@ -385,7 +385,7 @@ class CascadedPlugin:
         for effect in effects:
             if isinstance(effect, EndResponse):
                 for key in self._forget_draft_of(state, answer):
-                    yield CancelStage(key)
+                    yield StopRequest(key)
                 del state.answers[answer.response_id]
             yield effect
 

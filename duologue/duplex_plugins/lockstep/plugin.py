@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 from duologue.core.audio import SAMPLE_BYTES, AudioFrame
 from duologue.duplex_plugins.contract import (
-    AppendStage,
+    AppendToRequest,
     AudienceChanged,
     Audio,
     BeginResponse,
-    CancelStage,
     Capabilities,
     ConfigChanged,
     EndResponse,
@@ -24,14 +23,15 @@ from duologue.duplex_plugins.contract import (
     PluginConfig,
     PluginEffect,
     PluginInput,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseOutcome,
     ResponseRequested,
     SayAudio,
     SayText,
-    StageEnded,
-    StageFailed,
-    StageOutput,
-    StartStage,
+    StartRequest,
+    StopRequest,
 )
 from duologue.duplex_plugins.lockstep.loudness import Loudness
 from duologue.duplex_plugins.lockstep.settings import LockstepSettings
@@ -170,7 +170,7 @@ class LockstepPlugin:
             # What was not granted at once is not granted at all.
             state.beginning, state.failure = None, ""
         match item:
-            case StageOutput(payload=LockstepFrame() as frame):
+            case RequestOutput(payload=LockstepFrame() as frame):
                 return self._frame(state, frame)
             case Audio(frame=heard):
                 if not state.audience or self._waits(state, heard):
@@ -187,9 +187,9 @@ class LockstepPlugin:
             case AudienceChanged(present=present):
                 state.audience = present
                 return _append(state, LockstepFreeze(not present))
-            case StageFailed(code=code):
+            case RequestFailed(code=code):
                 return self._lost(state, code)
-            case StageEnded():
+            case RequestEnded():
                 return self._lost(state, "stage_failed")
             case _:
                 return ()
@@ -328,7 +328,7 @@ class LockstepPlugin:
         state.rewinds = 0
         state.watchdog = self._watchdog()
         effects: list[PluginEffect] = [
-            StartStage(
+            StartRequest(
                 key=STREAM,
                 pipeline=self._model.pipeline,
                 first=self._start(state.config, log),
@@ -336,7 +336,7 @@ class LockstepPlugin:
             )
         ]
         if not state.audience:
-            effects.append(AppendStage(STREAM, LockstepFreeze(frozen=True)))
+            effects.append(AppendToRequest(STREAM, LockstepFreeze(frozen=True)))
         return effects
 
     def _start(self, config: PluginConfig | None, log: bytes = b"") -> LockstepStart:
@@ -364,7 +364,7 @@ class LockstepPlugin:
         """Begin the stream anew; what was being said ends."""
         effects: list[PluginEffect] = []
         if state.running:
-            effects.append(CancelStage(STREAM))
+            effects.append(StopRequest(STREAM))
             state.running = False
         if code:
             effects += self._end(state, ResponseOutcome.FAILED, code)
@@ -389,4 +389,4 @@ class LockstepPlugin:
 def _append(
     state: State, payload: AudioChunk | LockstepFreeze | LockstepRewind
 ) -> list[PluginEffect]:
-    return [AppendStage(STREAM, payload)] if state.running else []
+    return [AppendToRequest(STREAM, payload)] if state.running else []

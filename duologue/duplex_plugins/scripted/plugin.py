@@ -20,14 +20,14 @@ from duologue.duplex_plugins.contract import (
     PluginConfig,
     PluginEffect,
     PluginInput,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseOutcome,
     ResponseRequested,
     SayAudio,
     SayText,
-    StageEnded,
-    StageFailed,
-    StageOutput,
-    StartStage,
+    StartRequest,
 )
 from duologue.duplex_plugins.one_shot import OneShot
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark
@@ -95,7 +95,7 @@ class State:
 
 
 class ScriptedPlugin:
-    """Says its lines, each in a stage that is called as the response is."""
+    """Says its lines, each in a request that is called as the response is."""
 
     def __init__(self, settings: ScriptedSettings) -> None:
         self._settings = settings
@@ -117,19 +117,19 @@ class ScriptedPlugin:
         return State()
 
     def step(self, state: State, item: PluginInput) -> Sequence[PluginEffect]:
-        """Turn a request into a stage, and the stage's output into speech."""
+        """Turn what is asked into a request to the engine, and its output into speech."""
         match item:
             case ResponseRequested():
                 return self._answer(state, item)
-            case StageOutput(key=response_id, payload=AudioChunk(pcm=pcm)):
+            case RequestOutput(key=response_id, payload=AudioChunk(pcm=pcm)):
                 return [SayAudio(response_id, pcm)]
-            case StageOutput(key=response_id, payload=SpeechMark() as mark):
+            case RequestOutput(key=response_id, payload=SpeechMark() as mark):
                 return [SayAudio(response_id, b"", (mark,))]
-            case StageEnded(key=response_id):
+            case RequestEnded(key=response_id):
                 turn = state.turns.pop(response_id)
                 calls = () if turn.calls_first else turn.calls
                 return [*_calls(response_id, calls), EndResponse(response_id)]
-            case StageFailed(key=response_id, code=code):
+            case RequestFailed(key=response_id, code=code):
                 del state.turns[response_id]
                 return [EndResponse(response_id, ResponseOutcome.FAILED, code)]
             case Interrupted(response_id=response_id):
@@ -153,7 +153,7 @@ class ScriptedPlugin:
         return [
             *_calls(response_id, turn.calls if turn.calls_first else ()),
             SayText(response_id, turn.line),
-            StartStage(
+            StartRequest(
                 key=response_id,
                 pipeline=self._settings.pipeline,
                 first=SpeakText(turn.line, len(turn.line)),

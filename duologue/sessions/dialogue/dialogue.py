@@ -10,7 +10,7 @@ from duologue.core.audio import samples_to_ms
 from duologue.core.errors import LimitExceeded, PluginError, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import (
-    AdoptStage,
+    AdoptRequest,
     BeginResponse,
     CallFunction,
     ConversationChanged,
@@ -23,7 +23,7 @@ from duologue.duplex_plugins.contract import (
     ResponseRequested,
     SayAudio,
     SayText,
-    StartStage,
+    StartRequest,
 )
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ItemTruncated
@@ -130,7 +130,7 @@ class Dialogue:
                     self._extensions.listens("model_decision")
             else:
                 self._host.perform(effect)
-                if isinstance(effect, StartStage | AdoptStage):
+                if isinstance(effect, StartRequest | AdoptRequest):
                     self._credit(effect.response_id)
         if overflowed:
             for response in overflowed:
@@ -308,7 +308,7 @@ class Dialogue:
                 self.answered_at = now
 
     def _credit(self, response_id: str | None) -> None:
-        """A stage works for a response: from now on what is sent of it counts."""
+        """A request works for a response: from now on what is sent of it counts."""
         response = None if response_id is None else self._speaking.get(response_id)
         if response is not None:
             response.credited = True

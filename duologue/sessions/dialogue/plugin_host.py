@@ -1,4 +1,4 @@
-"""The plugin host: runs one plugin's steps and turns its stage effects into engine streams.
+"""The plugin host: runs one plugin's steps and turns what it asks of the engine into requests.
 
 What a plugin says is returned for the session to act on. This module must not know responses,
 items or events.
@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from duologue.core.errors import PluginError
 from duologue.core.fence import INPUT_LANE, Lane
 from duologue.duplex_plugins.contract import (
-    AdoptStage,
-    AppendStage,
-    CancelStage,
+    AdoptRequest,
+    AppendToRequest,
     DuplexPlugin,
-    FinishStage,
+    FinishRequest,
     PluginConfig,
     PluginEffect,
     PluginInput,
-    StartStage,
+    StartRequest,
+    StopRequest,
 )
 from duologue.sessions.streams import Owner, Stream, Streams
 
-StageEffect = StartStage | AppendStage | FinishStage | CancelStage | AdoptStage
+RequestEffect = StartRequest | AppendToRequest | FinishRequest | StopRequest | AdoptRequest
 """The effects that concern the engine; the others concern the session."""
 
 
@@ -44,17 +44,17 @@ class PluginHost:
         self._state = plugin.open(config)
 
     def step(self, item: PluginInput) -> Sequence[PluginEffect]:
-        """Advance the plugin by one input. Its effects on stages are for ``perform``."""
+        """Advance the plugin by one input. What it asks of the engine is for ``perform``."""
         return self._plugin.step(self._state, item)
 
-    def perform(self, effect: StageEffect) -> None:
+    def perform(self, effect: RequestEffect) -> None:
         """Do what the plugin wants of the engine.
 
         Raises:
-            PluginError: It used a stage that it has not started, or a response that is over.
+            PluginError: It used a request that it has not started, or a response that is over.
         """
         match effect:
-            case StartStage():
+            case StartRequest():
                 self._streams.open(
                     Owner.PLUGIN,
                     effect.key,
@@ -64,13 +64,13 @@ class PluginHost:
                     more_input=effect.more_input,
                     credit=effect.credit,
                 )
-            case AppendStage(key=key, payload=payload):
+            case AppendToRequest(key=key, payload=payload):
                 self._streams.append(self._stream(key), payload)
-            case FinishStage(key=key):
+            case FinishRequest(key=key):
                 self._streams.finish(self._stream(key))
-            case CancelStage(key=key):
+            case StopRequest(key=key):
                 self._streams.cancel(Owner.PLUGIN, key)
-            case AdoptStage(key=key, response_id=response_id):
+            case AdoptRequest(key=key, response_id=response_id):
                 self._streams.adopt(self._stream(key), self._lane(response_id))
 
     def _lane(self, response_id: str | None) -> Lane:
@@ -84,5 +84,5 @@ class PluginHost:
     def _stream(self, key: str) -> Stream:
         stream = self._streams.find(Owner.PLUGIN, key)
         if stream is None:
-            raise PluginError(f"the plugin uses stage '{key}', which it has not started")
+            raise PluginError(f"the plugin uses request '{key}', which it has not started")
         return stream

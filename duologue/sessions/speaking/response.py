@@ -66,7 +66,7 @@ class Response:
         current: That last one.
         message: The one that is being generated; ``None`` before the first and after a call.
         awaits: Items of its conversation whose words were not known when it was created.
-        credited: A stage works for it, which may produce as much again as was sent.
+        credited: A request works for it, which may produce as much again as was sent.
         status: How generation ended, with ``reason``: both are for ``response.done``.
     """
 

@@ -53,6 +53,6 @@ class Watchdog:
                 yield response.progress_at + self._silence_s, response, ErrorCode.STAGE_TIMEOUT
             since = response.unsounded_since
             if since is not None and not self._speaking.buffer.speech_samples(response.id):
-                # The stage that speaks may well wait for what was sent to be heard.
+                # The request that speaks may well wait for what was sent to be heard.
                 since = max(since, self._speaking.playback.busy_until)
                 yield since + self._inaudible_s, response, ErrorCode.RESPONSE_INAUDIBLE

@@ -21,7 +21,7 @@ class SessionLook(msgspec.Struct, frozen=True, kw_only=True):
         unplayed_ms: Speech that was sent and is still to be heard, by our estimate.
         waiting_bytes: All that waits for the client.
         heard_ms: Position on the clock of the person's audio.
-        requests: Stages that work for it.
+        requests: To the engine, that work for it.
         stale_dropped: Outputs that came too late.
     """
 

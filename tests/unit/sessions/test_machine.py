@@ -11,13 +11,13 @@ from duologue.duplex_plugins.contract import (
     Capabilities,
     ConfigChanged,
     ItemView,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseRequested,
     SayAudio,
     SayText,
-    StageEnded,
-    StageFailed,
-    StageOutput,
-    StartStage,
+    StartRequest,
     Tick,
 )
 from duologue.engines.payloads import AudioChunk, TextDelta
@@ -74,15 +74,15 @@ def test_outputs_of_the_plugins_stages_are_the_plugins() -> None:
     bench.apply(CreateResponse())
     bench.apply(bench.output(TextDelta("one")), bench.ended(Outcome.COMPLETED))
     response_id = bench.plugin.of(ResponseRequested)[0].response_id
-    assert bench.plugin.of(StageOutput) == [StageOutput(response_id, TextDelta("one"))]
-    assert bench.plugin.of(StageEnded) == [StageEnded(response_id)]
+    assert bench.plugin.of(RequestOutput) == [RequestOutput(response_id, TextDelta("one"))]
+    assert bench.plugin.of(RequestEnded) == [RequestEnded(response_id)]
 
 
 def test_a_failed_stage_is_told_with_its_code() -> None:
     bench = Bench()
     bench.apply(CreateResponse())
     events = bench.apply(bench.ended(Outcome.FAILED, "replica_lost"))
-    assert bench.plugin.of(StageFailed)[0].code == "replica_lost"
+    assert bench.plugin.of(RequestFailed)[0].code == "replica_lost"
     (done,) = [event for event in events if isinstance(event, ResponseDone)]
     assert done.response.status_details.error.code == "replica_lost"  # type: ignore[union-attr]
 
@@ -94,7 +94,7 @@ def test_output_that_comes_after_the_cancel_goes_nowhere_and_is_counted() -> Non
     bench.apply(CancelResponse())
     assert bench.apply(late, bench.ended(Outcome.CANCELLED)) == []
     assert bench.machine.streams.stale_dropped == 1
-    assert bench.plugin.of(StageOutput) == []
+    assert bench.plugin.of(RequestOutput) == []
 
 
 def test_work_is_cancelled_with_its_response() -> None:
@@ -113,7 +113,7 @@ def test_a_plugin_that_breaks_its_contract_is_for_the_session_to_deal_with() -> 
 
 def test_what_a_plugin_has_running_that_answers_nobody_is_its_own() -> None:
     bench = Bench(FakePlugin(answers=False))
-    bench.plugin.then(StartStage(key="spec", pipeline=STAGE, first=TextDelta("x")))
+    bench.plugin.then(StartRequest(key="spec", pipeline=STAGE, first=TextDelta("x")))
     bench.apply(CreateResponse())
     bench.apply(CancelResponse())
     assert not any(isinstance(effect, CancelRequest) for effect in bench.effects)

@@ -9,15 +9,15 @@ import pytest
 from duologue.core.errors import CapacityError, EngineError, PluginError
 from duologue.core.mailbox import MailboxFull
 from duologue.duplex_plugins.contract import (
-    AdoptStage,
+    AdoptRequest,
     BeginResponse,
     Capabilities,
-    FinishStage,
+    FinishRequest,
     PluginEffect,
     PluginInput,
+    RequestFailed,
     SayText,
-    StageFailed,
-    StartStage,
+    StartRequest,
     Tick,
 )
 from duologue.engines.payloads import AudioChunk, Payload, TextDelta
@@ -272,15 +272,15 @@ def test_a_request_that_the_engine_refuses_is_a_stage_that_failed() -> None:
     plugin = FakePlugin(answers=False)
     call = make_call(plugin)
     call.engine.refusals["other"] = CapacityError("full", retry_after_s=1.0)
-    plugin.then(StartStage(key="k", pipeline="other"))
+    plugin.then(StartRequest(key="k", pipeline="other"))
     call.send(CreateResponse())
-    assert plugin.of(StageFailed) == [StageFailed("k", "server_full")]
+    assert plugin.of(RequestFailed) == [RequestFailed("k", "server_full")]
     call.engine.refusals["other"] = EngineError("lost", code="replica_lost")
-    plugin.then(StartStage(key="k", pipeline="other"))
+    plugin.then(StartRequest(key="k", pipeline="other"))
     call.send(CommitAudio(), CreateResponse())
-    plugin.then(StartStage(key="l", pipeline="other"))
+    plugin.then(StartRequest(key="l", pipeline="other"))
     call.session.on_timer()
-    assert len(plugin.of(StageFailed)) == 1
+    assert len(plugin.of(RequestFailed)) == 1
 
 
 def test_effects_reach_the_engine() -> None:
@@ -288,7 +288,7 @@ def test_effects_reach_the_engine() -> None:
     call = make_call(plugin)
     call.send(CreateResponse())
     stage = call.engine.only(STAGE)
-    plugin.then(FinishStage(stage.request.fence.lane))
+    plugin.then(FinishRequest(stage.request.fence.lane))
     call.engine.output(stage.request.id, AudioChunk(b"\x00\x00" * 4800, 24000))
     assert stage.input_ended
     assert stage.credit == 1200
@@ -432,9 +432,9 @@ def test_a_session_that_ends_takes_no_more_of_a_long_append() -> None:
 def test_work_that_goes_over_to_a_response_gets_its_fence() -> None:
     plugin = FakePlugin(answers=False)
     call = make_call(plugin)
-    plugin.then(StartStage(key="spec", pipeline="other", more_input=True))
+    plugin.then(StartRequest(key="spec", pipeline="other", more_input=True))
     call.send(CreateResponse())
     response_id = call.client.last(ResponseCreated).response.id
-    plugin.then(AdoptStage("spec", response_id))
+    plugin.then(AdoptRequest("spec", response_id))
     call.engine.output(call.engine.only("other").request.id, TextDelta("x"))
     assert call.engine.only("other").request.fence.lane == response_id

@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from duologue.duplex_plugins.cascaded.plugin import CascadedPlugin
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
-    AdoptStage,
-    AppendStage,
+    AdoptRequest,
+    AppendToRequest,
     BeginResponse,
     CallFunction,
-    CancelStage,
     EndResponse,
-    FinishStage,
+    FinishRequest,
     Interrupted,
     PluginConfig,
     PluginEffect,
     PluginInput,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseOutcome,
     SayAudio,
     SayText,
-    StageEnded,
-    StageFailed,
-    StageOutput,
-    StartStage,
+    StartRequest,
+    StopRequest,
 )
 from duologue.engines.payloads import ChatRequest, SpeakText, SpeechMark
 
@@ -76,17 +76,17 @@ class SessionModel:
 
     def end_stage(self, key: str) -> Sequence[PluginEffect]:
         del self.stages[key]
-        return self.give(StageEnded(key))
+        return self.give(RequestEnded(key))
 
     def fail_stage(self, key: str, code: str = "broken") -> Sequence[PluginEffect]:
         del self.stages[key]
-        return self.give(StageFailed(key, code))
+        return self.give(RequestFailed(key, code))
 
     def output(self, key: str, *payloads: object) -> list[PluginEffect]:
         effects: list[PluginEffect] = []
         for payload in payloads:
             if key in self.stages:
-                effects += self.give(StageOutput(key, payload))
+                effects += self.give(RequestOutput(key, payload))
         return effects
 
     def interrupt(self, response_id: str, heard: str = "") -> None:
@@ -106,19 +106,19 @@ class SessionModel:
 
     def _apply(self, effect: PluginEffect) -> None:
         match effect:
-            case StartStage():
+            case StartRequest():
                 self._start(effect)
-            case AppendStage(key=key, payload=payload):
+            case AppendToRequest(key=key, payload=payload):
                 stage = self.stages[key]
                 assert stage.more_input
                 assert isinstance(payload, SpeakText)
                 self._clause(stage, payload)
-            case FinishStage(key=key):
+            case FinishRequest(key=key):
                 assert self.stages[key].more_input
                 self.stages[key].more_input = False
-            case CancelStage(key=key):
+            case StopRequest(key=key):
                 del self.stages[key]
-            case AdoptStage(key=key, response_id=response_id):
+            case AdoptRequest(key=key, response_id=response_id):
                 assert self.stages[key].response_id is None
                 self.stages[key].response_id = response_id
                 self._count_llm(response_id)
@@ -143,7 +143,7 @@ class SessionModel:
             case BeginResponse():
                 self.begun += 1
 
-    def _start(self, effect: StartStage) -> None:
+    def _start(self, effect: StartRequest) -> None:
         assert effect.key not in self.used_keys
         self.used_keys.add(effect.key)
         stage = Stage(effect.key, effect.pipeline, effect.response_id, more_input=effect.more_input)

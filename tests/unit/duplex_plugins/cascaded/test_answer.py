@@ -7,16 +7,16 @@ import pytest
 from duologue.duplex_plugins.cascaded.answer import BAD_CALL, BROKE_OFF, LENGTH_LIMIT, Answer
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
-    AppendStage,
+    AppendToRequest,
     CallFunction,
     EndResponse,
-    FinishStage,
+    FinishRequest,
     PluginConfig,
     PluginEffect,
     ResponseOutcome,
     SayAudio,
     SayText,
-    StartStage,
+    StartRequest,
 )
 from duologue.engines.payloads import (
     AudioChunk,
@@ -47,7 +47,8 @@ def clauses(effects: Iterable[PluginEffect]) -> Iterator[SpeakText]:
     for effect in effects:
         match effect:
             case (
-                StartStage(first=SpeakText() as clause) | AppendStage(payload=SpeakText() as clause)
+                StartRequest(first=SpeakText() as clause)
+                | AppendToRequest(payload=SpeakText() as clause)
             ):
                 yield clause
 
@@ -60,7 +61,7 @@ def test_the_first_clause_starts_the_voice_and_its_text_goes_ahead() -> None:
     answer = make(PluginConfig(voice="eve", speed=1.5))
     text, start = written(answer, "Yes", ", it", " is.")
     assert text == SayText("resp", "Yes,")
-    assert isinstance(start, StartStage)
+    assert isinstance(start, StartRequest)
     assert start.pipeline == SETTINGS.tts_pipeline
     assert start.response_id == "resp"
     assert start.more_input
@@ -111,7 +112,7 @@ def test_the_answer_ends_when_the_voice_has_said_all() -> None:
     written(answer, "Yes, it is")
     rest = list(answer.on_written())
     assert [clause.text_end for clause in clauses(rest)] == [10]
-    assert rest[-1] == FinishStage("tts-1")
+    assert rest[-1] == FinishRequest("tts-1")
     usage = TokenUsage(20, 4, 10)
     answer.on_usage(usage)
     list(answer.on_mark(SpeechMark(10, 500)))
@@ -196,7 +197,7 @@ def test_calls_wait_until_the_voice_has_said_everything() -> None:
     answer = make(PluginConfig(tools=OFFER))
     written(answer, "One moment.")
     answer.on_call(ToolCallDelta(0, "", "look", "{}"))
-    assert list(answer.on_written()) == [FinishStage("tts-1")]
+    assert list(answer.on_written()) == [FinishRequest("tts-1")]
     list(answer.on_mark(SpeechMark(11, 100)))
     assert list(answer.on_voice_ended()) == [
         CallFunction("resp", "0", "look", "{}"),

@@ -6,9 +6,8 @@ import pytest
 
 from duologue.duplex_plugins.cascaded.prompt import SILENCE
 from duologue.duplex_plugins.contract import (
-    AdoptStage,
+    AdoptRequest,
     BeginResponse,
-    CancelStage,
     ConfigChanged,
     ConversationChanged,
     EndResponse,
@@ -16,7 +15,8 @@ from duologue.duplex_plugins.contract import (
     PluginConfig,
     ResponseOutcome,
     SayText,
-    StartStage,
+    StartRequest,
+    StopRequest,
     TranscriptKind,
     TurnKind,
 )
@@ -52,7 +52,7 @@ def test_a_pause_starts_the_answer_and_the_request_adopts_it() -> None:
     key = call.llm().key
     assert call.output(key, TextDelta("Paris"), TextDelta(".")) == []
     effects = call.commit()
-    assert AdoptStage(key, "r1") in effects
+    assert AdoptRequest(key, "r1") in effects
     assert SayText("r1", "Paris.") in effects
     assert len(call.running("llm")) == 1
     call.end_stage(key)
@@ -66,7 +66,7 @@ def test_an_answer_that_was_finished_before_it_was_asked_for_is_said_at_once() -
     call.output(key, TextDelta("Paris."), TokenUsage(9, 2))
     call.end_stage(key)
     effects = call.commit()
-    assert not [effect for effect in effects if isinstance(effect, AdoptStage)]
+    assert not [effect for effect in effects if isinstance(effect, AdoptRequest)]
     voice = call.of("r1", "tts")
     assert voice is not None
     call.speak_all(voice.key)
@@ -78,7 +78,7 @@ def test_when_the_person_goes_on_the_speculation_is_void() -> None:
     call = Call()
     call.pause("What is")
     key = call.llm().key
-    assert call.turn(TurnKind.RESUMED) == [CancelStage(key)]
+    assert call.turn(TurnKind.RESUMED) == [StopRequest(key)]
     call.turn(TurnKind.PAUSING)
     call.transcript(TranscriptKind.SPECULATIVE, QUESTION)
     assert prompt(call.llm())[-1] == f"user: {QUESTION}"
@@ -88,7 +88,7 @@ def test_a_turn_that_was_none_ends_the_speculation() -> None:
     call = Call()
     call.pause()
     key = call.llm().key
-    assert call.turn(TurnKind.ABANDONED) == [CancelStage(key)]
+    assert call.turn(TurnKind.ABANDONED) == [StopRequest(key)]
 
 
 def test_the_same_words_again_do_not_begin_again() -> None:
@@ -102,10 +102,10 @@ def test_a_final_transcript_that_differs_begins_again() -> None:
     call = Call()
     call.pause("What is the capital of Franz?")
     wrong = call.llm().key
-    assert call.transcript(TranscriptKind.FINAL, QUESTION)[0] == CancelStage(wrong)
+    assert call.transcript(TranscriptKind.FINAL, QUESTION)[0] == StopRequest(wrong)
     right = call.llm()
     assert prompt(right)[-1] == f"user: {QUESTION}"
-    assert AdoptStage(right.key, "r1") in call.commit()
+    assert AdoptRequest(right.key, "r1") in call.commit()
 
 
 def test_speculation_is_adopted_only_for_the_same_prompt() -> None:
@@ -113,7 +113,7 @@ def test_speculation_is_adopted_only_for_the_same_prompt() -> None:
     call.pause()
     speculation = call.llm().key
     call.config = PluginConfig(max_output_tokens=7)
-    assert CancelStage(speculation) in call.commit()
+    assert StopRequest(speculation) in call.commit()
     assert call.llm().request.max_tokens == 7
 
 
@@ -159,7 +159,7 @@ def test_a_waiting_request_adopts_the_speculation_when_the_transcript_agrees() -
     call.turn(TurnKind.COMMITTED)
     call.say(None)
     assert call.request() == []
-    assert call.transcript(TranscriptKind.FINAL, QUESTION)[0] == AdoptStage(key, "r1")
+    assert call.transcript(TranscriptKind.FINAL, QUESTION)[0] == AdoptRequest(key, "r1")
 
 
 def test_a_request_that_is_withdrawn_while_it_waits_is_forgotten() -> None:
@@ -178,7 +178,7 @@ def test_a_turn_taken_up_again_is_answered_once_for_both_parts() -> None:
     call.pause("a taxi.", "u2")
     speculation = call.llm()
     assert prompt(speculation)[-1] == "user: I need a taxi."
-    assert AdoptStage(speculation.key, "r2") in call.commit("a taxi.", "u2", "r2")
+    assert AdoptRequest(speculation.key, "r2") in call.commit("a taxi.", "u2", "r2")
     assert call.stages.keys() == {speculation.key}
 
 
@@ -215,7 +215,7 @@ def test_the_next_turn_is_guessed_with_the_whole_answer_in_it() -> None:
         "assistant: Paris.",
         "user: And of Spain?",
     ]
-    assert AdoptStage(speculation.key, "r2") in call.commit("And of Spain?", "u2", "r2")
+    assert AdoptRequest(speculation.key, "r2") in call.commit("And of Spain?", "u2", "r2")
 
 
 def test_a_failed_model_fails_the_response_and_stops_the_voice() -> None:
@@ -225,7 +225,7 @@ def test_a_failed_model_fails_the_response_and_stops_the_voice() -> None:
     call.output(call.llm().key, TextDelta("Well, it is"))
     voice = call.of("r1", "tts")
     assert call.fail_stage(call.llm().key, "out_of_memory") == [
-        CancelStage(voice.key),
+        StopRequest(voice.key),
         EndResponse("r1", ResponseOutcome.FAILED, "out_of_memory"),
     ]
     assert call.stages == {}
@@ -239,7 +239,7 @@ def test_a_failed_voice_fails_the_response_and_stops_the_model() -> None:
     call.output(model, TextDelta("Well, it is"))
     voice = call.of("r1", "tts")
     assert call.fail_stage(voice.key, "replica_lost") == [
-        CancelStage(model),
+        StopRequest(model),
         EndResponse("r1", ResponseOutcome.FAILED, "replica_lost"),
     ]
     call.say("Again?", "u2")
@@ -256,7 +256,7 @@ def test_a_voice_that_breaks_off_stops_the_model() -> None:
     call.output(model, TextDelta("Well, it is"))
     voice = call.of("r1", "tts")
     assert call.end_stage(voice.key) == [
-        CancelStage(model),
+        StopRequest(model),
         EndResponse("r1", ResponseOutcome.FAILED, "stage_failed"),
     ]
 
@@ -283,7 +283,7 @@ def test_new_instructions_are_read_ahead() -> None:
     call.give(ConfigChanged(PluginConfig()))
     first = call.llm().key
     effects = call.give(ConfigChanged(PluginConfig(instructions="Rhyme.")))
-    assert effects[0] == CancelStage(first)
+    assert effects[0] == StopRequest(first)
     assert "system: Rhyme." in prompt(call.llm())
 
 
@@ -376,9 +376,13 @@ def test_late_output_of_stages_that_are_gone_is_ignored(item: str) -> None:
     call.pause(item_id=item)
     key = call.llm().key
     call.turn(TurnKind.RESUMED, item)
-    from duologue.duplex_plugins.contract import StageEnded, StageFailed, StageOutput
+    from duologue.duplex_plugins.contract import RequestEnded, RequestFailed, RequestOutput
 
-    for late in (StageOutput(key, TextDelta("x")), StageEnded(key), StageFailed(key, "broken")):
+    for late in (
+        RequestOutput(key, TextDelta("x")),
+        RequestEnded(key),
+        RequestFailed(key, "broken"),
+    ):
         assert call.give(late) == []
 
 
@@ -393,7 +397,7 @@ def test_effects_name_the_configured_pipelines() -> None:
     call = Call(llm_pipeline="llm", tts_pipeline="tts")
     call.say(QUESTION)
     effects = call.request()
-    assert [effect.pipeline for effect in effects if isinstance(effect, StartStage)] == ["llm"]
+    assert [effect.pipeline for effect in effects if isinstance(effect, StartRequest)] == ["llm"]
 
 
 def test_a_person_who_says_nothing_for_too_long_is_spoken_to() -> None:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from duologue.core.audio import AudioFrame
 from duologue.duplex_plugins.contract import (
-    AppendStage,
+    AppendToRequest,
     Audio,
     BeginResponse,
     ConfigChanged,
     PluginConfig,
     PluginEffect,
     PluginInput,
+    RequestOutput,
     ResponseRequested,
     SayAudio,
-    StageOutput,
-    StartStage,
+    StartRequest,
 )
 from duologue.duplex_plugins.lockstep.plugin import STREAM, LockstepModel, LockstepPlugin
 from duologue.duplex_plugins.lockstep.settings import LockstepSettings
@@ -76,7 +76,7 @@ class Bench:
             rewinds=self.rewinds,
         )
         self.number += 1
-        return self.give(StageOutput(STREAM, frame))
+        return self.give(RequestOutput(STREAM, frame))
 
     def quiet(self, frames: int) -> list[PluginEffect]:
         return [effect for _ in range(frames) for effect in self.tick(SILENCE)]
@@ -92,7 +92,7 @@ def heard_of(effects: Sequence[PluginEffect]) -> list[tuple[str, int]]:
 
 
 def start_of(effects: Sequence[PluginEffect]) -> LockstepStart:
-    (start,) = [effect for effect in effects if isinstance(effect, StartStage)]
+    (start,) = [effect for effect in effects if isinstance(effect, StartRequest)]
     assert start.key == STREAM
     assert start.more_input
     assert start.response_id is None, "it outlives every answer"
@@ -101,10 +101,10 @@ def start_of(effects: Sequence[PluginEffect]) -> LockstepStart:
 
 
 def rewinds_of(effects: Sequence[PluginEffect]) -> list[int]:
-    payloads = [effect.payload for effect in effects if isinstance(effect, AppendStage)]
+    payloads = [effect.payload for effect in effects if isinstance(effect, AppendToRequest)]
     return [payload.frame for payload in payloads if isinstance(payload, LockstepRewind)]
 
 
 def chunks_of(effects: Sequence[PluginEffect]) -> list[AudioChunk]:
-    payloads = [effect.payload for effect in effects if isinstance(effect, AppendStage)]
+    payloads = [effect.payload for effect in effects if isinstance(effect, AppendToRequest)]
     return [payload for payload in payloads if isinstance(payload, AudioChunk)]

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from duologue.duplex_plugins.contract import (
-    AppendStage,
+    AppendToRequest,
     AudienceChanged,
     BeginResponse,
-    CancelStage,
     ConfigChanged,
     EndResponse,
     Interrupted,
     PluginConfig,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseOutcome,
     ResponseRequested,
     SayAudio,
     SayText,
-    StageEnded,
-    StageFailed,
-    StageOutput,
-    StartStage,
+    StartRequest,
+    StopRequest,
     Tick,
 )
 from duologue.duplex_plugins.lockstep.plugin import STREAM, STUCK, LockstepModel
@@ -72,7 +72,7 @@ def test_the_stream_begins_when_the_person_is_heard_and_gets_all_audio() -> None
     assert start_of(effects) == LockstepStart(voice="bert")
     assert chunks_of(effects)[0].pcm == SILENCE
     later = bench.give(HEARD)
-    assert [type(effect) for effect in later] == [AppendStage]
+    assert [type(effect) for effect in later] == [AppendToRequest]
 
 
 def test_a_model_that_reads_instructions_is_given_them() -> None:
@@ -89,7 +89,7 @@ def test_it_becomes_another_person_only_before_it_has_spoken() -> None:
     bench.give(HEARD)
     assert bench.configure(voice="anna") == []
     effects = bench.configure(voice="bert")
-    assert isinstance(effects[0], CancelStage)
+    assert isinstance(effects[0], StopRequest)
     assert start_of(effects).voice == "bert"
     bench.loud(1)
     assert bench.configure(voice="anna") == []
@@ -146,7 +146,7 @@ def test_short_pauses_belong_to_an_answer_and_a_long_one_ends_it() -> None:
 
 def test_a_frame_whose_answer_was_not_granted_is_not_said_later() -> None:
     bench = talking(0)
-    (asked,) = bench.plugin.step(bench.state, StageOutput(STREAM, LockstepFrame(0, loud(0))))
+    (asked,) = bench.plugin.step(bench.state, RequestOutput(STREAM, LockstepFrame(0, loud(0))))
     assert asked == BeginResponse()
     bench.plugin.step(bench.state, Tick(1))
     assert list(bench.request()) == []
@@ -257,9 +257,9 @@ def test_rewinding_can_be_switched_off() -> None:
 
 def test_without_an_audience_the_model_stands_still() -> None:
     bench = talking()
-    assert bench.give(AudienceChanged(False)) == [AppendStage(STREAM, LockstepFreeze(True))]
+    assert bench.give(AudienceChanged(False)) == [AppendToRequest(STREAM, LockstepFreeze(True))]
     assert bench.give(HEARD) == []
-    assert bench.give(AudienceChanged(True)) == [AppendStage(STREAM, LockstepFreeze(False))]
+    assert bench.give(AudienceChanged(True)) == [AppendToRequest(STREAM, LockstepFreeze(False))]
     assert heard_of(bench.loud(1)) == [("r1", 3)]
 
 
@@ -268,7 +268,7 @@ def test_without_an_audience_the_model_stands_still() -> None:
 
 def test_a_lost_stream_goes_on_from_its_log() -> None:
     bench = talking(2)
-    effects = bench.give(StageFailed(STREAM, "replica_lost"))
+    effects = bench.give(RequestFailed(STREAM, "replica_lost"))
     assert effects[0] == EndResponse("r1", ResponseOutcome.FAILED, "replica_lost")
     rows = [(3, 0, 1, 2, 0), (3, 1, 1, 2, 1)]
     packed = b"".join(n.to_bytes(2, "little") for row in rows for n in row)
@@ -279,7 +279,7 @@ def test_what_was_taken_back_is_not_in_the_log() -> None:
     bench = talking(2)
     bench.give(Interrupted("r1", ""))
     bench.give(Interrupted("r1", "", cut_sample=1920))
-    log = start_of(bench.give(StageEnded(STREAM))).log
+    log = start_of(bench.give(RequestEnded(STREAM))).log
     numbers = [int.from_bytes(log[i : i + 2], "little") for i in range(0, len(log), 2)]
     assert numbers == [3, 0, 1, 2, 0, NOT_SAID, NOT_SAID, NOT_SAID, 2, 1]
 
@@ -288,7 +288,7 @@ def test_a_stream_that_never_ran_is_not_tried_again_until_somebody_asks() -> Non
     bench = Bench()
     bench.configure()
     bench.give(HEARD)
-    effects = bench.give(StageFailed(STREAM, "server_full"))
+    effects = bench.give(RequestFailed(STREAM, "server_full"))
     assert effects[-1] == EndResponse("r1", ResponseOutcome.FAILED, "server_full")
     assert bench.give(HEARD) == []
     start_of(bench.request())
@@ -297,17 +297,17 @@ def test_a_stream_that_never_ran_is_not_tried_again_until_somebody_asks() -> Non
 def test_an_answer_asked_for_fails_with_its_stream() -> None:
     bench = Bench()
     bench.request()
-    effects = bench.give(StageFailed(STREAM, "server_full"))
+    effects = bench.give(RequestFailed(STREAM, "server_full"))
     assert effects == [EndResponse("r1", ResponseOutcome.FAILED, "server_full")]
 
 
 def test_a_stream_is_not_begun_anew_for_ever() -> None:
     bench = talking(1)
     for _ in range(3):
-        start_of(bench.give(StageFailed(STREAM, "replica_lost")))
+        start_of(bench.give(RequestFailed(STREAM, "replica_lost")))
         bench.loud(1)
-    effects = bench.give(StageFailed(STREAM, "replica_lost"))
-    assert not [effect for effect in effects if isinstance(effect, StartStage)]
+    effects = bench.give(RequestFailed(STREAM, "replica_lost"))
+    assert not [effect for effect in effects if isinstance(effect, StartRequest)]
 
 
 def test_a_stuck_model_begins_anew_and_knows_nothing_of_it() -> None:
@@ -316,9 +316,9 @@ def test_a_stuck_model_begins_anew_and_knows_nothing_of_it() -> None:
     bench.give(HEARD)
     frame = LockstepFrame(0, loud(0), codes=(1, 2), heard=(3, 4))
     for number in range(4):
-        bench.give(StageOutput(STREAM, replace_number(frame, number)))
-    effects = bench.give(StageOutput(STREAM, replace_number(frame, 4)))
-    assert effects[:2] == [CancelStage(STREAM), EndResponse("r1", ResponseOutcome.FAILED, STUCK)]
+        bench.give(RequestOutput(STREAM, replace_number(frame, number)))
+    effects = bench.give(RequestOutput(STREAM, replace_number(frame, 4)))
+    assert effects[:2] == [StopRequest(STREAM), EndResponse("r1", ResponseOutcome.FAILED, STUCK)]
     assert start_of(effects).log == b""
 
 
@@ -326,20 +326,20 @@ def test_a_model_that_stays_stuck_is_left_alone() -> None:
     bench = Bench(LockstepSettings(stuck_ms=80, max_restarts=0))
     bench.configure()
     bench.give(HEARD)
-    effects = bench.give(StageOutput(STREAM, LockstepFrame(0, loud(0), codes=(1, 2))))
-    assert not [effect for effect in effects if isinstance(effect, StartStage)]
+    effects = bench.give(RequestOutput(STREAM, LockstepFrame(0, loud(0), codes=(1, 2))))
+    assert not [effect for effect in effects if isinstance(effect, StartRequest)]
     assert bench.give(HEARD) == []
 
 
 def test_a_stream_begun_anew_without_an_audience_stands_still() -> None:
     bench = talking(1)
     bench.give(AudienceChanged(False))
-    effects = bench.give(StageFailed(STREAM, "replica_lost"))
-    assert effects[-1] == AppendStage(STREAM, LockstepFreeze(True))
+    effects = bench.give(RequestFailed(STREAM, "replica_lost"))
+    assert effects[-1] == AppendToRequest(STREAM, LockstepFreeze(True))
 
 
-@pytest.mark.parametrize("item", [Tick(1), StageOutput("other", LockstepStart())])
-def test_what_does_not_concern_it_changes_nothing(item: Tick | StageOutput) -> None:
+@pytest.mark.parametrize("item", [Tick(1), RequestOutput("other", LockstepStart())])
+def test_what_does_not_concern_it_changes_nothing(item: Tick | RequestOutput) -> None:
     bench = talking()
     assert list(bench.give(item)) == []
 

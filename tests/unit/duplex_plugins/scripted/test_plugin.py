@@ -12,14 +12,14 @@ from duologue.duplex_plugins.contract import (
     ItemView,
     PluginConfig,
     PluginEffect,
+    RequestEnded,
+    RequestFailed,
+    RequestOutput,
     ResponseOutcome,
     ResponseRequested,
     SayAudio,
     SayText,
-    StageEnded,
-    StageFailed,
-    StageOutput,
-    StartStage,
+    StartRequest,
 )
 from duologue.duplex_plugins.scripted import ScriptedPlugin, create
 from duologue.engines.payloads import (
@@ -45,7 +45,7 @@ def test_each_answer_is_the_next_line_and_then_they_start_again() -> None:
     plugin = make_plugin("one", "two")
     state = plugin.open(PluginConfig())
     started = [plugin.step(state, requested(f"r{number}"))[1] for number in range(3)]
-    said = [effect.first for effect in started if isinstance(effect, StartStage)]
+    said = [effect.first for effect in started if isinstance(effect, StartRequest)]
     assert said == [SpeakText("one", 3), SpeakText("two", 3), SpeakText("one", 3)]
 
 
@@ -54,7 +54,7 @@ def test_an_answer_is_work_of_its_response_and_may_not_run_far_ahead() -> None:
     effects = plugin.step(plugin.open(PluginConfig()), requested("r1"))
     assert list(effects) == [
         SayText("r1", "one"),
-        StartStage(
+        StartRequest(
             key="r1", pipeline="tones", first=SpeakText("one", 3), response_id="r1", credit=500
         ),
     ]
@@ -67,7 +67,7 @@ def test_what_the_stage_makes_is_said_in_its_response() -> None:
     plugin.step(state, requested("r2"))
     mark = SpeechMark(3, 4800)
     outputs = [
-        plugin.step(state, StageOutput(key, payload))
+        plugin.step(state, RequestOutput(key, payload))
         for key, payload in [
             ("r1", AudioChunk(b"\x00\x00", 24000)),
             ("r1", mark),
@@ -86,8 +86,8 @@ def test_the_answer_ends_as_its_stage_does() -> None:
     state = plugin.open(PluginConfig())
     plugin.step(state, requested("r1"))
     plugin.step(state, requested("r2"))
-    assert list(plugin.step(state, StageEnded("r1"))) == [EndResponse("r1")]
-    assert list(plugin.step(state, StageFailed("r2", "stage_failed"))) == [
+    assert list(plugin.step(state, RequestEnded("r1"))) == [EndResponse("r1")]
+    assert list(plugin.step(state, RequestFailed("r2", "stage_failed"))) == [
         EndResponse("r2", ResponseOutcome.FAILED, "stage_failed")
     ]
 
@@ -122,8 +122,8 @@ def play(
     plugin = create({"turns": [turn]})
     state = plugin.open(config)
     effects = list(plugin.step(state, ResponseRequested("r1", conversation, config)))
-    if any(isinstance(effect, StartStage) for effect in effects):
-        effects += plugin.step(state, StageEnded("r1"))
+    if any(isinstance(effect, StartRequest) for effect in effects):
+        effects += plugin.step(state, RequestEnded("r1"))
     return effects
 
 
@@ -157,7 +157,7 @@ def test_a_turn_may_be_two_calls_at_once() -> None:
 def test_a_turn_may_be_speech_and_a_call(calls_first: bool) -> None:
     effects = play({"line": "One moment.", "calls": [WEATHER], "calls_first": calls_first})
     kinds = [type(effect) for effect in effects]
-    speech = [SayText, StartStage]
+    speech = [SayText, StartRequest]
     call = [CallFunction, CallFunction]
     assert kinds == [*(call + speech if calls_first else speech + call), EndResponse]
 

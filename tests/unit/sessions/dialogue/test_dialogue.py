@@ -9,7 +9,6 @@ import pytest
 from duologue.core.errors import ClientError, LimitExceeded, PluginError, ProtocolError
 from duologue.duplex_plugins.contract import (
     BeginResponse,
-    CancelStage,
     Capabilities,
     EndResponse,
     Interrupted,
@@ -18,7 +17,8 @@ from duologue.duplex_plugins.contract import (
     ResponseRequested,
     SayAudio,
     SayText,
-    StartStage,
+    StartRequest,
+    StopRequest,
 )
 from duologue.engines.payloads import TokenUsage
 from duologue.protocol.items import (
@@ -152,7 +152,7 @@ def test_an_answer_ends_as_the_plugin_says() -> None:
 def test_the_end_of_an_answer_ends_its_work() -> None:
     bench = Bench()
     response = bench.request()
-    bench.say(StartStage(key="tts", pipeline="tts", response_id=response.id))
+    bench.say(StartRequest(key="tts", pipeline="tts", response_id=response.id))
     bench.streams.take_effects()
     bench.say(EndResponse(response.id))
     assert list(bench.streams.take_effects()) == [CancelRequest("s.1")]
@@ -173,13 +173,13 @@ def test_speaking_in_an_answer_that_is_over_breaks_the_contract(name: str) -> No
 def test_an_answer_that_overflows_fails_and_the_rest_of_the_step_counts() -> None:
     bench = Bench(limits=OutputLimits(audio_ms=1000))
     response = bench.request()
-    bench.say(StartStage(key="tts", pipeline="tts", response_id=response.id))
+    bench.say(StartRequest(key="tts", pipeline="tts", response_id=response.id))
     bench.streams.take_effects()
     bench.say(
         SayAudio(response.id, pcm(1001)),
         SayText(response.id, "more"),
         EndResponse(response.id),
-        StartStage(key="standing", pipeline="llm"),
+        StartRequest(key="standing", pipeline="llm"),
     )
     (done,) = bench.of(ResponseDone)
     assert done.response.status == "failed"
@@ -187,7 +187,7 @@ def test_an_answer_that_overflows_fails_and_the_rest_of_the_step_counts() -> Non
     assert [i.response_id for i in bench.plugin.of(Interrupted)] == [response.id]
     assert bench.streams.find(Owner.PLUGIN, "standing") is not None
     assert bench.streams.find(Owner.PLUGIN, "tts") is None
-    bench.say(CancelStage("standing"))
+    bench.say(StopRequest("standing"))
 
 
 def test_of_an_answer_that_overflowed_before_it_was_sent_nothing_was_heard() -> None:
@@ -203,12 +203,12 @@ def test_of_an_answer_that_overflowed_before_it_was_sent_nothing_was_heard() -> 
 # Credit
 
 
-def test_credit_is_granted_for_speech_that_was_sent_to_the_stage_that_speaks() -> None:
+def test_credit_is_granted_for_speech_that_was_sent_to_the_request_that_speaks() -> None:
     bench = Bench()
     response = bench.request()
     bench.say(
-        StartStage(key="llm", pipeline="llm", response_id=response.id),
-        StartStage(key="tts", pipeline="tts", response_id=response.id, credit=1000),
+        StartRequest(key="llm", pipeline="llm", response_id=response.id),
+        StartRequest(key="tts", pipeline="tts", response_id=response.id, credit=1000),
         SayAudio(response.id, pcm(300)),
     )
     stream = bench.streams.find(Owner.PLUGIN, "tts")
@@ -225,7 +225,7 @@ def test_nothing_is_granted_for_less_than_a_millisecond_or_after_the_end() -> No
     bench = Bench()
     response = bench.request()
     bench.say(
-        StartStage(key="tts", pipeline="tts", response_id=response.id, credit=1000),
+        StartRequest(key="tts", pipeline="tts", response_id=response.id, credit=1000),
         SayAudio(response.id, b"\x00\x00" * 20),
     )
     stream = bench.streams.find(Owner.PLUGIN, "tts")

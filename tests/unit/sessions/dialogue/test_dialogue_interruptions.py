@@ -11,7 +11,7 @@ from duologue.duplex_plugins.contract import (
     ResponseRequested,
     SayAudio,
     SayText,
-    StartStage,
+    StartRequest,
 )
 from duologue.engines.payloads import SpeechMark
 from duologue.protocol.events import ItemTruncated
@@ -31,7 +31,7 @@ def test_an_interruption_cancels_the_answer_and_its_work_and_tells_what_was_hear
     bench = Bench()
     response = bench.request()
     bench.say(
-        StartStage(key="tts", pipeline="tts", response_id=response.id),
+        StartRequest(key="tts", pipeline="tts", response_id=response.id),
         SayText(response.id, "one two three"),
         SayAudio(response.id, pcm(3000), (SpeechMark(13, 3000 * MS),)),
     )
@@ -52,7 +52,7 @@ def test_an_interruption_cancels_the_answer_and_its_work_and_tells_what_was_hear
 def test_late_output_of_an_interrupted_answer_goes_nowhere() -> None:
     bench = Bench()
     response = bench.request()
-    bench.say(StartStage(key="tts", pipeline="tts", response_id=response.id))
+    bench.say(StartRequest(key="tts", pipeline="tts", response_id=response.id))
     (submitted,) = bench.streams.take_effects()
     assert isinstance(submitted, SubmitRequest)
     bench.dialogue.interrupt(T)

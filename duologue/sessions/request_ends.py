@@ -5,7 +5,7 @@ This module must not know what follows from it.
 
 from __future__ import annotations
 
-from duologue.duplex_plugins.contract import StageEnded, StageFailed
+from duologue.duplex_plugins.contract import RequestEnded, RequestFailed
 from duologue.engines.ports import Ended, Outcome
 from duologue.sessions.dialogue.dialogue import Dialogue
 from duologue.sessions.hearing.person import Person
@@ -19,9 +19,9 @@ def tell_of_end(
     streams.ended(stream)
     match stream.owner:
         case Owner.PLUGIN if event.outcome is Outcome.FAILED:
-            dialogue.tell(StageFailed(stream.key, event.code), now)
+            dialogue.tell(RequestFailed(stream.key, event.code), now)
         case Owner.PLUGIN:
-            dialogue.tell(StageEnded(stream.key), now)
+            dialogue.tell(RequestEnded(stream.key), now)
         case Owner.DETECTOR:
             person.detector_ended(event.code)
         case Owner.TRANSCRIBER:
