@@ -18,7 +18,7 @@ class SubmitRequest:
 
 @dataclass(frozen=True, slots=True)
 class AppendInput:
-    """Add input to a running stream."""
+    """Add input to a running request."""
 
     request_id: str
     payload: Payload
@@ -26,7 +26,7 @@ class AppendInput:
 
 @dataclass(frozen=True, slots=True)
 class FinishInput:
-    """No further input follows for a stream."""
+    """No further input follows for a request."""
 
     request_id: str
 

@@ -1,7 +1,7 @@
 """The session machine: inputs and ``now`` in, effects out. No await, no clock, no socket.
 
 It composes the person (turns and transcripts), the dialogue (the plugin and its responses), the
-conversation and the engine streams. Each decision is made in its own part; this module routes,
+conversation and the engine requests. Each decision is made in its own part; this module routes,
 and must not know wire formats, samples or models.
 """
 
@@ -50,11 +50,11 @@ from duologue.sessions.history.inheritance import Carried
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.lifetime import Lifetime
 from duologue.sessions.request_ends import tell_of_end
+from duologue.sessions.requests import Asker, Requests, RunningRequest
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.speaking.pacing import pace_of
 from duologue.sessions.speaking.speaking import Speaking, output_limits
 from duologue.sessions.speaking.watchdog import Watchdog
-from duologue.sessions.streams import Owner, Stream, Streams
 
 
 class SessionMachine:
@@ -92,9 +92,9 @@ class SessionMachine:
         "lifetime",
         "listening",
         "model",
+        "requests",
         "side",
         "speaking",
-        "streams",
         "timing_changed",
     )
 
@@ -119,7 +119,7 @@ class SessionMachine:
         self._end_announced = False
         self._delivered = 0
         self.timing_changed = True
-        self.streams = Streams(session_id)
+        self.requests = Requests(session_id)
         capabilities = plugin.capabilities()
         if config.kind == "transcription":
             # The model is not asked, so what it can do does not matter.
@@ -144,7 +144,7 @@ class SessionMachine:
         self.listening = Listening(
             settings.listening,
             config,
-            self.streams,
+            self.requests,
             new_id,
             rate_hz=capabilities.input_rate_hz,
             capacity_ms=settings.input_buffer_ms,
@@ -154,10 +154,10 @@ class SessionMachine:
         extensions = Extensions(session_id, self.speaking) if config.duplex is not None else None
         self.extensions = extensions
         self._dialogue = Dialogue(
-            PluginHost(plugin, self._configuration.of_plugin(), self.streams),
+            PluginHost(plugin, self._configuration.of_plugin(), self.requests),
             self.speaking,
             self.history,
-            self.streams,
+            self.requests,
             new_id,
             response_config(config),
             settings.max_out_of_band_responses,
@@ -257,8 +257,8 @@ class SessionMachine:
             return self._settle_sound(now)
         self.timing_changed = True
         if isinstance(item, Output | Ended):
-            if (stream := self.streams.accept(item)) is not None:
-                self._engine_event(stream, item, now)
+            if (request := self.requests.accept(item)) is not None:
+                self._engine_event(request, item, now)
         elif isinstance(item, Rejected):
             self.speaking.emit(ErrorEvent(error=item.error))
         else:
@@ -389,15 +389,15 @@ class SessionMachine:
 
     # What comes out of the engine
 
-    def _engine_event(self, stream: Stream, event: EngineEvent, now: float) -> None:
+    def _engine_event(self, request: RunningRequest, event: EngineEvent, now: float) -> None:
         if isinstance(event, Output):
-            if stream.owner is Owner.PLUGIN:
-                stream.speaks = stream.speaks or isinstance(event.payload, AudioChunk)
-                self._dialogue.tell(RequestOutput(stream.key, event.payload), now)
+            if request.asker is Asker.PLUGIN:
+                request.speaks = request.speaks or isinstance(event.payload, AudioChunk)
+                self._dialogue.tell(RequestOutput(request.key, event.payload), now)
             else:
-                self._person.on_output(stream.key, event.payload, now)
+                self._person.on_output(request.key, event.payload, now)
             return
-        tell_of_end(stream, event, self.streams, self._dialogue, self._person, now)
+        tell_of_end(request, event, self.requests, self._dialogue, self._person, now)
 
     # Afterwards, always
 
@@ -406,10 +406,10 @@ class SessionMachine:
         if self.speaking.unsettled or self._audience.watched or self.ended is not None:
             self.timing_changed = True
             return self._settle(now)
-        lifetime, streams = self.lifetime, self.streams
+        lifetime, requests = self.lifetime, self.requests
         if lifetime.waiting_since is None and self.speaking.has_output():
             lifetime.waiting_since = now
-        return streams.take_effects() if streams.effects else ()
+        return requests.take_effects() if requests.effects else ()
 
     def _settle(self, now: float) -> Sequence[Effect]:
         """Do what follows from any change, and return the effects of everything."""
@@ -421,7 +421,7 @@ class SessionMachine:
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
         if self.lifetime.waiting_since is None and self.speaking.has_output():
             self.lifetime.waiting_since = now
-        return self._take_effects() if self.streams.effects or self.ended is not None else ()
+        return self._take_effects() if self.requests.effects or self.ended is not None else ()
 
     def _watch_audience(self, now: float) -> None:
         waiting_ms = self.speaking.buffer.speech_ms
@@ -430,9 +430,9 @@ class SessionMachine:
 
     def _take_effects(self) -> Sequence[Effect]:
         if self.ended is None:
-            return self.streams.take_effects()
-        self.streams.cancel_all()
-        effects = self.streams.take_effects()
+            return self.requests.take_effects()
+        self.requests.cancel_all()
+        effects = self.requests.take_effects()
         if self._end_announced:
             return effects
         self._end_announced = True

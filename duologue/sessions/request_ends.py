@@ -9,25 +9,30 @@ from duologue.duplex_plugins.contract import RequestEnded, RequestFailed
 from duologue.engines.ports import Ended, Outcome
 from duologue.sessions.dialogue.dialogue import Dialogue
 from duologue.sessions.hearing.person import Person
-from duologue.sessions.streams import Owner, Stream, Streams
+from duologue.sessions.requests import Asker, Requests, RunningRequest
 
 
 def tell_of_end(
-    stream: Stream, event: Ended, streams: Streams, dialogue: Dialogue, person: Person, now: float
+    request: RunningRequest,
+    event: Ended,
+    requests: Requests,
+    dialogue: Dialogue,
+    person: Person,
+    now: float,
 ) -> None:
     """Tell the part of the session whose request it was."""
-    streams.ended(stream)
-    match stream.owner:
-        case Owner.PLUGIN if event.outcome is Outcome.FAILED:
-            dialogue.tell(RequestFailed(stream.key, event.code), now)
-        case Owner.PLUGIN:
-            dialogue.tell(RequestEnded(stream.key), now)
-        case Owner.DETECTOR:
+    requests.ended(request)
+    match request.asker:
+        case Asker.PLUGIN if event.outcome is Outcome.FAILED:
+            dialogue.tell(RequestFailed(request.key, event.code), now)
+        case Asker.PLUGIN:
+            dialogue.tell(RequestEnded(request.key), now)
+        case Asker.DETECTOR:
             person.detector_ended(event.code)
-        case Owner.TRANSCRIBER:
-            person.recogniser_ended(stream.key, event.code, now)
-        case Owner.END_OF_TURN if event.outcome is Outcome.FAILED:
+        case Asker.TRANSCRIBER:
+            person.recogniser_ended(request.key, event.code, now)
+        case Asker.END_OF_TURN if event.outcome is Outcome.FAILED:
             # The turn ends all the same, at the silence that ends it anyway.
-            streams.report(stream.owner, event.code)
-        case Owner.END_OF_TURN:
+            requests.report(request.asker, event.code)
+        case Asker.END_OF_TURN:
             pass

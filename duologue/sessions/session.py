@@ -411,7 +411,7 @@ class Session:
     def finish(self) -> None:
         """Let go of all that ever ran, where that has failed; the machine is over already."""
         if not self._closed:
-            self._perform([CancelRequest(each) for each in self.machine.streams.opened_ids()])
+            self._perform([CancelRequest(each) for each in self.machine.requests.opened_ids()])
             self._end(self.machine.ended or ErrorCode.SERVER_ERROR)
 
     def _let_go(self, reason: str) -> None:
@@ -438,7 +438,7 @@ class Session:
             self._resumption.end(attached=self._attachment is not None)
             self._observer.journal_holds(0)
         self._wheel.set(self, None)
-        self._observer.closed(reason, self.machine.streams.stale_dropped)
+        self._observer.closed(reason, self.machine.requests.stale_dropped)
         attachment, self._attachment = self._attachment, None
         if attachment is not None:
             attachment.on_end(reason)

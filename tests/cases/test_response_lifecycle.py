@@ -53,7 +53,7 @@ def test_c02_cancel_and_create_in_one_breath_with_an_engine_that_stops_late() ->
     assert talk.audio_of(first) == sent
     assert talk.audio_of(second) == pcm(300)
     assert talk.client.of(ErrorEvent) == []
-    assert talk.machine.streams.stale_dropped == 5
+    assert talk.machine.requests.stale_dropped == 5
     talk.close()
 
 

@@ -36,10 +36,10 @@ from duologue.sessions.history.call_pairs import CallPairs
 from duologue.sessions.history.entry import Entry
 from duologue.sessions.history.history import History
 from duologue.sessions.history.prompt_view import check_can_be_read, prompt_view
+from duologue.sessions.requests import Asker, Requests
 from duologue.sessions.speaking.output_buffer import OutputOverflow
 from duologue.sessions.speaking.response import Response, ResponseState
 from duologue.sessions.speaking.speaking import Speaking
-from duologue.sessions.streams import Owner, Streams
 
 _DRAINING = ResponseState.DRAINING
 """Compared with for every frame, and members of an enumeration are slow to look up."""
@@ -61,8 +61,8 @@ class Dialogue:
         "_host",
         "_max_out_of_band",
         "_new_id",
+        "_requests",
         "_speaking",
-        "_streams",
         "_told",
         "answered_at",
         "held_until",
@@ -75,7 +75,7 @@ class Dialogue:
         host: PluginHost,
         speaking: Speaking,
         history: History,
-        streams: Streams,
+        requests: Requests,
         new_id: IdMaker,
         own_config: ResponseConfig,
         max_out_of_band: int,
@@ -99,7 +99,7 @@ class Dialogue:
         self._host = host
         self._speaking = speaking
         self._history = history
-        self._streams = streams
+        self._requests = requests
         self._new_id = new_id
         self._max_out_of_band = max_out_of_band
 
@@ -211,7 +211,7 @@ class Dialogue:
         """Answer nobody from now on: the session is for transcription alone."""
         for response in self._speaking.all():
             self.stop(response, "cancelled", CLIENT_CANCELLED, now)
-        self._streams.cancel_of(Owner.PLUGIN)
+        self._requests.cancel_of(Asker.PLUGIN)
         self._answer_pending = False
         self.muted = True
 
@@ -265,7 +265,7 @@ class Dialogue:
         cut = self._speaking.stop(response, status, reason, now)
         if self._extensions is not None and not response.out_of_band:
             self._extensions.answer_cut_off()
-        self._streams.interrupt_lane(response.lane)
+        self._requests.interrupt_lane(response.lane)
         for message, heard in cut:
             if message.id in self._history:
                 entry = self._history.get(message.id)
@@ -298,11 +298,11 @@ class Dialogue:
             response = self._speaking.get(response_id)
             if response is not None:
                 granted_ms = samples_to_ms(samples, self._speaking.rate_hz)
-                for stream in self._streams.of_lane(response.lane):
-                    if stream.speaks and granted_ms:
-                        self._streams.grant(stream, granted_ms)
+                for request in self._requests.of_lane(response.lane):
+                    if request.speaks and granted_ms:
+                        self._requests.grant(request, granted_ms)
         for response in ended:
-            self._streams.close_lane(response.lane)
+            self._requests.close_lane(response.lane)
             self._history.touch()
             if not response.out_of_band:
                 self.answered_at = now
@@ -326,7 +326,7 @@ class Dialogue:
         response.awaits = frozenset(
             item.id for item in view if item.text is None and item.role == "user"
         )
-        self._streams.open_lane(response.lane)
+        self._requests.open_lane(response.lane)
         return response
 
     def _spoken_in(self, response_id: str) -> Response:
@@ -347,7 +347,7 @@ class Dialogue:
             case CallFunction():
                 self._call(response, said, now)
             case EndResponse(outcome=outcome, reason=reason, usage=usage):
-                self._streams.cancel_lane(response.lane)
+                self._requests.cancel_lane(response.lane)
                 must_call = response.tools.choice == "required" and not response.calls
                 if outcome is ResponseOutcome.COMPLETED and must_call:
                     outcome, reason = ResponseOutcome.FAILED, ErrorCode.TOOL_CALL_MISSING

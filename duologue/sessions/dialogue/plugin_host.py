@@ -21,7 +21,7 @@ from duologue.duplex_plugins.contract import (
     StartRequest,
     StopRequest,
 )
-from duologue.sessions.streams import Owner, Stream, Streams
+from duologue.sessions.requests import Asker, Requests, RunningRequest
 
 RequestEffect = StartRequest | AppendToRequest | FinishRequest | StopRequest | AdoptRequest
 """The effects that concern the engine; the others concern the session."""
@@ -32,15 +32,15 @@ class PluginHost:
 
     __slots__ = (
         "_plugin",
+        "_requests",
         "_state",
-        "_streams",
         "capabilities",
     )
 
-    def __init__(self, plugin: DuplexPlugin, config: PluginConfig, streams: Streams) -> None:
+    def __init__(self, plugin: DuplexPlugin, config: PluginConfig, requests: Requests) -> None:
         self.capabilities = plugin.capabilities()
         self._plugin = plugin
-        self._streams = streams
+        self._requests = requests
         self._state = plugin.open(config)
 
     def step(self, item: PluginInput) -> Sequence[PluginEffect]:
@@ -55,8 +55,8 @@ class PluginHost:
         """
         match effect:
             case StartRequest():
-                self._streams.open(
-                    Owner.PLUGIN,
+                self._requests.open(
+                    Asker.PLUGIN,
                     effect.key,
                     effect.pipeline,
                     lane=self._lane(effect.response_id),
@@ -65,24 +65,24 @@ class PluginHost:
                     credit=effect.credit,
                 )
             case AppendToRequest(key=key, payload=payload):
-                self._streams.append(self._stream(key), payload)
+                self._requests.append(self._request(key), payload)
             case FinishRequest(key=key):
-                self._streams.finish(self._stream(key))
+                self._requests.finish(self._request(key))
             case StopRequest(key=key):
-                self._streams.cancel(Owner.PLUGIN, key)
+                self._requests.cancel(Asker.PLUGIN, key)
             case AdoptRequest(key=key, response_id=response_id):
-                self._streams.adopt(self._stream(key), self._lane(response_id))
+                self._requests.adopt(self._request(key), self._lane(response_id))
 
     def _lane(self, response_id: str | None) -> Lane:
         if response_id is None:
             return INPUT_LANE
         lane = Lane(response_id)
-        if not self._streams.epochs.is_open(lane):
+        if not self._requests.epochs.is_open(lane):
             raise PluginError(f"the plugin works for response '{response_id}', which is over")
         return lane
 
-    def _stream(self, key: str) -> Stream:
-        stream = self._streams.find(Owner.PLUGIN, key)
-        if stream is None:
+    def _request(self, key: str) -> RunningRequest:
+        request = self._requests.find(Asker.PLUGIN, key)
+        if request is None:
             raise PluginError(f"the plugin uses request '{key}', which it has not started")
-        return stream
+        return request

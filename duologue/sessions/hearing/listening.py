@@ -1,6 +1,6 @@
 """Listening: from the microphone to turns and transcripts.
 
-Owns the input audio, the person's floor, and the detector and recogniser streams of the input
+Owns the input audio, the person's floor, and the detector and recogniser requests of the input
 lane. This module must not know responses: whether a turn interrupts one is decided elsewhere,
 which then calls ``confirm`` or ``abandon``.
 """
@@ -22,8 +22,8 @@ from duologue.sessions.hearing.floor import FloorEvent, FloorPolicy, FloorState,
 from duologue.sessions.hearing.input_audio import InputAudio
 from duologue.sessions.hearing.item_speech import ItemSpeech
 from duologue.sessions.hearing.transcription import Transcriber, TranscriptReady
+from duologue.sessions.requests import Asker, Requests
 from duologue.sessions.settings import ListeningSettings
-from duologue.sessions.streams import Owner, Streams
 
 KEPT_SILENCE_MS = 1000
 """While nobody speaks, so much of what the detector has judged is kept besides the padding."""
@@ -94,8 +94,8 @@ class Listening:
         "_rate_hz",
         "_reopen_at",
         "_reported",
+        "_requests",
         "_settings",
-        "_streams",
         "_taken_until",
         "_transcribe_always",
         "_transcriber",
@@ -113,7 +113,7 @@ class Listening:
         self,
         settings: ListeningSettings,
         config: SessionConfig,
-        streams: Streams,
+        requests: Requests,
         new_id: IdMaker,
         *,
         rate_hz: int,
@@ -128,7 +128,7 @@ class Listening:
         self.stalled_input_s = settings.stalled_input_s
         """A client that sends nothing for so long in mid-speech has ended its turn."""
 
-        self._streams = streams
+        self._requests = requests
         self._new_id = new_id
         self._rate_hz = rate_hz
         self._transcribe_always = transcribe_always
@@ -144,7 +144,7 @@ class Listening:
         self._detector_lag = ms_to_samples(DETECTOR_LAG_MS, rate_hz)
         self._least_bytes = ms_to_samples(LEAST_DETECTED_MS, rate_hz) * SAMPLE_BYTES
         self._unheard = b""
-        self._transcriber = Transcriber(streams, settings.asr or "", rate_hz, settings.partial_ms)
+        self._transcriber = Transcriber(requests, settings.asr or "", rate_hz, settings.partial_ms)
         self.items = ItemSpeech(self._transcriber, rate_hz, capacity_ms)
         """Speech that comes inside items."""
 
@@ -182,7 +182,7 @@ class Listening:
             self.floor.set_policy(policy)
             self._kept_silence = ms_to_samples(policy.prefix_ms + KEPT_SILENCE_MS, self._rate_hz)
         if was_detecting and not self.detecting:
-            self._streams.cancel(Owner.DETECTOR, "")
+            self._requests.cancel(Asker.DETECTOR, "")
             self.abandon()
 
     def append(self, wire: bytes) -> AudioFrame | None:
@@ -196,7 +196,7 @@ class Listening:
             return None
         if self.detecting:
             self._detect(frame)
-            heard = self._streams.find(Owner.DETECTOR, "") is not None
+            heard = self._requests.find(Asker.DETECTOR, "") is not None
             if heard and self.turn is None and self.floor.state is FloorState.SILENT:
                 unneeded = self._judged_until - self._kept_silence
                 if self.floor.goes_on_from is not None:
@@ -214,7 +214,7 @@ class Listening:
         elif self._behind_since is None:
             self._behind_since = now
         elif now >= self._behind_since + self._settings.detector_timeout_s:
-            self._streams.cancel(Owner.DETECTOR, "")
+            self._requests.cancel(Asker.DETECTOR, "")
             self.detector_failed(ErrorCode.STAGE_TIMEOUT)
 
     def on_activity(self, activity: VoiceActivity) -> Sequence[FloorEvent]:
@@ -259,8 +259,8 @@ class Listening:
             return
         earliest = sample - ms_to_samples(END_OF_TURN_AUDIO_MS, self._rate_hz)
         audio = self.audio.read(max(self.turn.start_sample, earliest), sample)
-        self._streams.open(
-            Owner.END_OF_TURN,
+        self._requests.open(
+            Asker.END_OF_TURN,
             "",
             self._settings.end_of_turn,
             first=AudioChunk(audio.pcm, audio.rate_hz, audio.start_sample),
@@ -270,7 +270,7 @@ class Listening:
         """Close the current turn at ``end_sample`` (a turn that the floor has ended)."""
         assert self.turn is not None
         turn, self.turn = self.turn, None
-        self._streams.cancel(Owner.END_OF_TURN, "")
+        self._requests.cancel(Asker.END_OF_TURN, "")
         if self._transcribing and turn.item_id not in self._transcriber:
             self._transcriber.begin(turn.item_id, self.audio.read(turn.start_sample, end_sample))
         transcript = self._transcriber.commit(turn.item_id, end_sample)
@@ -288,7 +288,7 @@ class Listening:
         if self.turn is not None:
             return True
         start = max(self.audio.start_sample, self._taken_until)
-        if self._streams.find(Owner.DETECTOR, "") is not None:
+        if self._requests.find(Asker.DETECTOR, "") is not None:
             start = max(start, self._judged_until)
         unjudged = self.audio.read(start)
         return samples_to_ms(unjudged.samples, self._rate_hz) >= MIN_COMMIT_MS and is_loud(
@@ -337,7 +337,7 @@ class Listening:
         if self.turn is not None:
             self._transcriber.drop(self.turn.item_id)
             self.turn = None
-        self._streams.cancel(Owner.END_OF_TURN, "")
+        self._requests.cancel(Asker.END_OF_TURN, "")
         self.floor.abandon()
 
     def clear(self) -> None:
@@ -348,12 +348,12 @@ class Listening:
         self.audio.drop_before(self.audio.next_sample)
 
     def recogniser_ended(self, item_id: str, code: str) -> bool:
-        """A recogniser stream ended early; tells whether a committed turn stays without text.
+        """A recogniser request ended early; tells whether a committed turn stays without text.
 
         The turn that is going on is given to another recogniser, once.
         """
         if item_id in self._transcriber:
-            self._streams.report(Owner.TRANSCRIBER, code or ErrorCode.STAGE_FAILED)
+            self._requests.report(Asker.TRANSCRIBER, code or ErrorCode.STAGE_FAILED)
         # Speech of an item has been committed from the first.
         if self._transcriber.failed(item_id) | self.items.drop(item_id):
             return True
@@ -369,21 +369,21 @@ class Listening:
         self._transcriber.drop(item_id)
 
     def detector_failed(self, code: str) -> None:
-        """The detector's stream ended early: try another one after a while."""
+        """The detector's request ended early: try another one after a while."""
         if not self._reported:
             # Once for each that ever said anything, not each time that another one is tried.
             self._reported = True
-            self._streams.report(Owner.DETECTOR, code or ErrorCode.STAGE_FAILED)
+            self._requests.report(Asker.DETECTOR, code or ErrorCode.STAGE_FAILED)
         self._judged_until = self.audio.next_sample
         self._behind_since = None
         self._reopen_at = self.audio.next_sample + ms_to_samples(REOPEN_AFTER_MS, self._rate_hz)
 
     def _detect(self, frame: AudioFrame) -> None:
-        stream = self._streams.find(Owner.DETECTOR, "")
-        if stream is None:
+        request = self._requests.find(Asker.DETECTOR, "")
+        if request is None:
             if frame.start_sample < self._reopen_at or self._settings.vad is None:
                 return
-            stream = self._streams.open(Owner.DETECTOR, "", self._settings.vad, more_input=True)
+            request = self._requests.open(Asker.DETECTOR, "", self._settings.vad, more_input=True)
             self._judged_until = frame.start_sample
             self._unheard = b""
         pcm, start = frame.pcm, frame.start_sample
@@ -394,7 +394,7 @@ class Listening:
         if len(pcm) < self._least_bytes:
             self._unheard = pcm
             return
-        self._streams.append(stream, AudioChunk(pcm, frame.rate_hz, start))
+        self._requests.append(request, AudioChunk(pcm, frame.rate_hz, start))
 
     def _floor_policy(self, detection: ServerVad | SemanticVad) -> FloorPolicy:
         settings = self._settings

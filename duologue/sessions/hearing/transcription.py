@@ -1,6 +1,6 @@
 """The transcriber: when the recogniser is asked, and which of its answers is worth passing on.
 
-A recogniser stream lives as long as one turn. It is asked now and then while the person speaks
+A recogniser request lives as long as one turn. It is asked now and then while the person speaks
 (partial), at each pause on speculation, and once more when the turn is committed, unless the
 speculation already covers all that was said. This module must not know what a transcript is for.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from duologue.core.audio import AudioFrame, ms_to_samples
 from duologue.duplex_plugins.contract import TranscriptKind
 from duologue.engines.payloads import AudioChunk, DecodeSpeech, Transcript
-from duologue.sessions.streams import Owner, Streams
+from duologue.sessions.requests import Asker, Requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _Utterance:
 
 
 class Transcriber:
-    """Feeds and questions one recogniser stream per turn.
+    """Feeds and questions one recogniser request per turn.
 
     Args:
         pipeline: Name of the recogniser's pipeline.
@@ -49,9 +49,9 @@ class Transcriber:
     """
 
     def __init__(
-        self, streams: Streams, pipeline: str, rate_hz: int, partial_ms: int | None
+        self, requests: Requests, pipeline: str, rate_hz: int, partial_ms: int | None
     ) -> None:
-        self._streams = streams
+        self._requests = requests
         self._pipeline = pipeline
         self._rate_hz = rate_hz
         self._partial = None if partial_ms is None else ms_to_samples(partial_ms, rate_hz)
@@ -68,7 +68,7 @@ class Transcriber:
             audio.start_sample,
             audio.end_sample + (self._partial or 0),
         )
-        self._streams.open(Owner.TRANSCRIBER, item_id, self._pipeline, more_input=True)
+        self._requests.open(Asker.TRANSCRIBER, item_id, self._pipeline, more_input=True)
         self._feed(utterance, audio)
 
     def append(self, item_id: str, audio: AudioFrame) -> None:
@@ -120,7 +120,7 @@ class Transcriber:
     def drop(self, item_id: str) -> None:
         """The turn is none after all."""
         if self._open.pop(item_id, None) is not None:
-            self._streams.cancel(Owner.TRANSCRIBER, item_id)
+            self._requests.cancel(Asker.TRANSCRIBER, item_id)
 
     def on_transcript(self, item_id: str, transcript: Transcript) -> TranscriptReady | None:
         """Take an answer of the recogniser; returns it if it is news."""
@@ -137,7 +137,7 @@ class Transcriber:
         return self._ready(utterance, transcript.text, TranscriptKind.SPECULATIVE)
 
     def failed(self, item_id: str) -> bool:
-        """The stream ended early; tells whether a committed turn is left without text."""
+        """The request ended early; tells whether a committed turn is left without text."""
         utterance = self._open.pop(item_id, None)
         return utterance is not None and utterance.committed_at is not None
 
@@ -153,9 +153,9 @@ class Transcriber:
 
     def _finish(self, utterance: _Utterance, transcript: Transcript) -> TranscriptReady:
         del self._open[utterance.item_id]
-        stream = self._streams.find(Owner.TRANSCRIBER, utterance.item_id)
-        if stream is not None:
-            self._streams.cancel(Owner.TRANSCRIBER, utterance.item_id)
+        request = self._requests.find(Asker.TRANSCRIBER, utterance.item_id)
+        if request is not None:
+            self._requests.cancel(Asker.TRANSCRIBER, utterance.item_id)
         return self._ready(utterance, transcript.text, TranscriptKind.FINAL)
 
     def _ready(self, utterance: _Utterance, text: str, kind: TranscriptKind) -> TranscriptReady:
@@ -165,16 +165,16 @@ class Transcriber:
         )
 
     def _feed(self, utterance: _Utterance, audio: AudioFrame) -> None:
-        stream = self._streams.find(Owner.TRANSCRIBER, utterance.item_id)
-        if stream is not None and audio.pcm:
-            self._streams.append(stream, AudioChunk(audio.pcm, audio.rate_hz, audio.start_sample))
+        request = self._requests.find(Asker.TRANSCRIBER, utterance.item_id)
+        if request is not None and audio.pcm:
+            self._requests.append(request, AudioChunk(audio.pcm, audio.rate_hz, audio.start_sample))
             utterance.fed_until = audio.end_sample
 
     def _ask(self, utterance: _Utterance, kind: str, end_sample: int) -> None:
-        stream = self._streams.find(Owner.TRANSCRIBER, utterance.item_id)
-        if stream is not None:
-            self._streams.append(
-                stream, DecodeSpeech("partial" if kind == "partial" else "final", end_sample)
+        request = self._requests.find(Asker.TRANSCRIBER, utterance.item_id)
+        if request is not None:
+            self._requests.append(
+                request, DecodeSpeech("partial" if kind == "partial" else "final", end_sample)
             )
 
 

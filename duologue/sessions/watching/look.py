@@ -63,12 +63,12 @@ def look_at(session: Session, now: float) -> SessionLook:
         attached=session.attached,
         responses=len(speaking),
         items=len(machine.history),
-        requests=machine.streams.running,
+        requests=machine.requests.running,
         waiting_ms=speaking.buffer.speech_ms,
         waiting_bytes=speaking.buffer.held_bytes,
         unplayed_ms=round(speaking.playback.lead_s(now) * 1000),
         heard_ms=machine.listening.audio_ms(),
-        stale_dropped=machine.streams.stale_dropped,
+        stale_dropped=machine.requests.stale_dropped,
     )
 
 

@@ -26,11 +26,11 @@ from duologue.protocol.session_config import SessionConfig
 from duologue.sessions.dialogue.dialogue import Dialogue
 from duologue.sessions.dialogue.plugin_host import PluginHost
 from duologue.sessions.history.history import History
+from duologue.sessions.requests import Requests
 from duologue.sessions.speaking.output_buffer import OutputLimits
 from duologue.sessions.speaking.pacing import Pace
 from duologue.sessions.speaking.response import Response
 from duologue.sessions.speaking.speaking import Speaking
-from duologue.sessions.streams import Streams
 from tests.fakes.plugin import FakePlugin
 
 RATE_HZ = 24000
@@ -56,13 +56,13 @@ class Bench:
         new_id = id_maker(random.Random(0))
         self.plugin = FakePlugin(capabilities, answers=False)
         self.history = History(100)
-        self.streams = Streams("s")
+        self.requests = Requests("s")
         self.speaking = Speaking(self.history, limits or OutputLimits(), Pace(), RATE_HZ, new_id)
         self.dialogue = Dialogue(
-            PluginHost(self.plugin, PluginConfig(), self.streams),
+            PluginHost(self.plugin, PluginConfig(), self.requests),
             self.speaking,
             self.history,
-            self.streams,
+            self.requests,
             new_id,
             response_config(SessionConfig(instructions="own")),
             max_out_of_band=2,

@@ -19,8 +19,8 @@ from duologue.sessions.effects import AppendInput, Effect, SubmitRequest
 from duologue.sessions.hearing.listening import (
     Listening,
 )
+from duologue.sessions.requests import Requests
 from duologue.sessions.settings import ListeningSettings
-from duologue.sessions.streams import Streams
 
 RATE_HZ = 16000
 MS = RATE_HZ // 1000
@@ -45,12 +45,12 @@ class Bench:
         transcribe: bool = False,
         retain: bool = True,
     ) -> None:
-        self.streams = Streams("s")
+        self.requests = Requests("s")
         self.pipelines: dict[str, str] = {}
         self.listening = Listening(
             settings or ListeningSettings(),
             config(detection),
-            self.streams,
+            self.requests,
             id_maker(random.Random(0)),
             rate_hz=RATE_HZ,
             capacity_ms=10_000,
@@ -71,7 +71,7 @@ class Bench:
             self.listening.confirm(turn)
 
     def effects(self) -> list[Effect]:
-        return list(self.streams.take_effects())
+        return list(self.requests.take_effects())
 
     def fed(self, pipeline: str) -> list[tuple[int, int]]:
         """Audio that went to a pipeline's requests: milliseconds from and to."""

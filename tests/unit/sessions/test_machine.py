@@ -93,7 +93,7 @@ def test_output_that_comes_after_the_cancel_goes_nowhere_and_is_counted() -> Non
     late = bench.output(TextDelta("late"))
     bench.apply(CancelResponse())
     assert bench.apply(late, bench.ended(Outcome.CANCELLED)) == []
-    assert bench.machine.streams.stale_dropped == 1
+    assert bench.machine.requests.stale_dropped == 1
     assert bench.plugin.of(RequestOutput) == []
 
 

@@ -30,8 +30,8 @@ from duologue.protocol.items import (
 )
 from duologue.protocol.response_events import ResponseDone
 from duologue.sessions.effects import CancelRequest, GrantCredit
+from duologue.sessions.requests import Asker
 from duologue.sessions.speaking.output_buffer import OutputLimits
-from duologue.sessions.streams import Owner
 from tests.unit.sessions.dialogue_bench import Bench, T, pcm, user
 
 # Requests
@@ -153,11 +153,11 @@ def test_the_end_of_an_answer_ends_its_work() -> None:
     bench = Bench()
     response = bench.request()
     bench.say(StartRequest(key="tts", pipeline="tts", response_id=response.id))
-    bench.streams.take_effects()
+    bench.requests.take_effects()
     bench.say(EndResponse(response.id))
-    assert list(bench.streams.take_effects()) == [CancelRequest("s.1")]
+    assert list(bench.requests.take_effects()) == [CancelRequest("s.1")]
     bench.read()
-    assert not bench.streams.epochs.is_open(response.lane)
+    assert not bench.requests.epochs.is_open(response.lane)
 
 
 @pytest.mark.parametrize("name", ["unknown", "draining"])
@@ -174,7 +174,7 @@ def test_an_answer_that_overflows_fails_and_the_rest_of_the_step_counts() -> Non
     bench = Bench(limits=OutputLimits(audio_ms=1000))
     response = bench.request()
     bench.say(StartRequest(key="tts", pipeline="tts", response_id=response.id))
-    bench.streams.take_effects()
+    bench.requests.take_effects()
     bench.say(
         SayAudio(response.id, pcm(1001)),
         SayText(response.id, "more"),
@@ -185,8 +185,8 @@ def test_an_answer_that_overflows_fails_and_the_rest_of_the_step_counts() -> Non
     assert done.response.status == "failed"
     assert done.response.status_details.reason == "output_overflow"  # type: ignore[union-attr]
     assert [i.response_id for i in bench.plugin.of(Interrupted)] == [response.id]
-    assert bench.streams.find(Owner.PLUGIN, "standing") is not None
-    assert bench.streams.find(Owner.PLUGIN, "tts") is None
+    assert bench.requests.find(Asker.PLUGIN, "standing") is not None
+    assert bench.requests.find(Asker.PLUGIN, "tts") is None
     bench.say(StopRequest("standing"))
 
 
@@ -211,14 +211,14 @@ def test_credit_is_granted_for_speech_that_was_sent_to_the_request_that_speaks()
         StartRequest(key="tts", pipeline="tts", response_id=response.id, credit=1000),
         SayAudio(response.id, pcm(300)),
     )
-    stream = bench.streams.find(Owner.PLUGIN, "tts")
-    assert stream is not None
-    stream.speaks = True
-    bench.streams.take_effects()
+    request = bench.requests.find(Asker.PLUGIN, "tts")
+    assert request is not None
+    request.speaks = True
+    bench.requests.take_effects()
     bench.read()
-    assert list(bench.streams.take_effects()) == [GrantCredit("s.2", 300)]
+    assert list(bench.requests.take_effects()) == [GrantCredit("s.2", 300)]
     bench.dialogue.settle(T)
-    assert bench.streams.take_effects() == ()
+    assert bench.requests.take_effects() == ()
 
 
 def test_nothing_is_granted_for_less_than_a_millisecond_or_after_the_end() -> None:
@@ -228,15 +228,15 @@ def test_nothing_is_granted_for_less_than_a_millisecond_or_after_the_end() -> No
         StartRequest(key="tts", pipeline="tts", response_id=response.id, credit=1000),
         SayAudio(response.id, b"\x00\x00" * 20),
     )
-    stream = bench.streams.find(Owner.PLUGIN, "tts")
-    assert stream is not None
-    stream.speaks = True
-    bench.streams.take_effects()
+    request = bench.requests.find(Asker.PLUGIN, "tts")
+    assert request is not None
+    request.speaks = True
+    bench.requests.take_effects()
     bench.read()
-    assert bench.streams.take_effects() == ()
+    assert bench.requests.take_effects() == ()
     bench.say(SayAudio(response.id, pcm(100)), EndResponse(response.id))
     bench.read()
-    assert list(bench.streams.take_effects()) == [CancelRequest("s.1")]
+    assert list(bench.requests.take_effects()) == [CancelRequest("s.1")]
 
 
 def test_what_the_model_begins_by_itself_follows_the_sessions_configuration() -> None:

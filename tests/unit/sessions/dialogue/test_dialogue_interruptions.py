@@ -37,7 +37,7 @@ def test_an_interruption_cancels_the_answer_and_its_work_and_tells_what_was_hear
     )
     bench.read()
     bench.dialogue.interrupt(T + 2.0)
-    assert CancelRequest("s.1") in list(bench.streams.take_effects())
+    assert CancelRequest("s.1") in list(bench.requests.take_effects())
     assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two")]
     (done,) = bench.of(ResponseDone)
     assert done.response.status_details.reason == TURN_DETECTED  # type: ignore[union-attr]
@@ -53,10 +53,10 @@ def test_late_output_of_an_interrupted_answer_goes_nowhere() -> None:
     bench = Bench()
     response = bench.request()
     bench.say(StartRequest(key="tts", pipeline="tts", response_id=response.id))
-    (submitted,) = bench.streams.take_effects()
+    (submitted,) = bench.requests.take_effects()
     assert isinstance(submitted, SubmitRequest)
     bench.dialogue.interrupt(T)
-    assert not bench.streams.epochs.is_current(submitted.request.fence)
+    assert not bench.requests.epochs.is_current(submitted.request.fence)
 
 
 def test_an_answer_that_has_ended_but_still_plays_is_cut_too() -> None:

@@ -22,7 +22,7 @@ from duologue.duplex_plugins.contract import (
 from duologue.engines.payloads import TextDelta
 from duologue.sessions.dialogue.plugin_host import PluginHost, RequestEffect
 from duologue.sessions.effects import AppendInput, CancelRequest, FinishInput, SubmitRequest
-from duologue.sessions.streams import Owner, Streams
+from duologue.sessions.requests import Asker, Requests
 from tests.fakes.plugin import FakePlugin
 
 LANE = Lane("r1")
@@ -31,9 +31,9 @@ LANE = Lane("r1")
 class Bench:
     def __init__(self) -> None:
         self.plugin = FakePlugin(answers=False)
-        self.streams = Streams("s")
-        self.streams.epochs.open(LANE)
-        self.host = PluginHost(self.plugin, PluginConfig(), self.streams)
+        self.requests = Requests("s")
+        self.requests.epochs.open(LANE)
+        self.host = PluginHost(self.plugin, PluginConfig(), self.requests)
 
     def perform(self, *effects: RequestEffect) -> None:
         for effect in effects:
@@ -58,7 +58,7 @@ def test_requests_are_started_fed_finished_and_cancelled() -> None:
         FinishRequest("tts"),
         StopRequest("tts"),
     )
-    submitted, *rest = bench.streams.take_effects()
+    submitted, *rest = bench.requests.take_effects()
     assert isinstance(submitted, SubmitRequest)
     assert submitted.request.fence.lane == LANE
     assert (submitted.request.more_input, submitted.request.credit) == (True, 9)
@@ -68,17 +68,17 @@ def test_requests_are_started_fed_finished_and_cancelled() -> None:
 def test_work_without_a_response_is_work_of_the_input_lane_until_it_is_adopted() -> None:
     bench = Bench()
     bench.perform(StartRequest(key="spec", pipeline="llm", first=TextDelta("x")))
-    stream = bench.streams.find(Owner.PLUGIN, "spec")
-    assert stream is not None
-    assert stream.lane == INPUT_LANE
+    request = bench.requests.find(Asker.PLUGIN, "spec")
+    assert request is not None
+    assert request.lane == INPUT_LANE
     bench.perform(AdoptRequest("spec", "r1"))
-    assert stream.lane == LANE
+    assert request.lane == LANE
 
 
 def test_cancelling_what_does_not_run_is_nothing() -> None:
     bench = Bench()
     bench.perform(StopRequest("tts"))
-    assert bench.streams.take_effects() == ()
+    assert bench.requests.take_effects() == ()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from duologue.protocol.audio_formats import PcmFormat, PcmuFormat
 from duologue.sessions.effects import AppendInput, CancelRequest, SubmitRequest
 from duologue.sessions.hearing.item_speech import PAUSE_S, ItemSpeech
 from duologue.sessions.hearing.transcription import Transcriber
-from duologue.sessions.streams import Streams
+from duologue.sessions.requests import Requests
 
 RATE_HZ = 16000
 T = 100.0
@@ -17,14 +17,14 @@ PLAIN = PcmFormat(rate=16000)
 
 class Bench:
     def __init__(self, capacity_ms: int = 10_000) -> None:
-        self.streams = Streams("s")
-        self.transcriber = Transcriber(self.streams, "asr", RATE_HZ, 500)
+        self.requests = Requests("s")
+        self.transcriber = Transcriber(self.requests, "asr", RATE_HZ, 500)
         self.items = ItemSpeech(self.transcriber, RATE_HZ, capacity_ms)
 
     def inputs(self) -> list[object]:
         """What the engine was asked since the last call."""
         shown: list[object] = []
-        for effect in self.streams.take_effects():
+        for effect in self.requests.take_effects():
             match effect:
                 case AppendInput(payload=AudioChunk() as chunk):
                     shown.append((chunk.start_sample, len(chunk.pcm) // 2))

@@ -25,8 +25,8 @@ from duologue.sessions.hearing.listening import (
     REOPEN_AFTER_MS,
     SEMANTIC_POLICIES,
 )
+from duologue.sessions.requests import Asker
 from duologue.sessions.settings import ListeningSettings
-from duologue.sessions.streams import Owner
 from tests.unit.sessions.listening_bench import MS, Bench, config
 
 # Detection
@@ -89,7 +89,7 @@ def test_without_a_detector_nothing_is_forgotten_until_the_buffer_is_full() -> N
 def test_a_detector_that_failed_is_tried_again_after_a_while() -> None:
     bench = Bench(ServerVad())
     bench.hear(100)
-    bench.streams.cancel(Owner.DETECTOR, "")
+    bench.requests.cancel(Asker.DETECTOR, "")
     bench.listening.detector_failed("")
     bench.effects()
     bench.hear(REOPEN_AFTER_MS)
@@ -282,10 +282,10 @@ def test_a_lost_recogniser_is_replaced_once_and_hears_the_turn_again() -> None:
     bench.begin(200)
     item_id = bench.listening.turn.item_id  # type: ignore[union-attr]
     bench.effects()
-    bench.streams.cancel(Owner.TRANSCRIBER, item_id)
+    bench.requests.cancel(Asker.TRANSCRIBER, item_id)
     assert not bench.listening.recogniser_ended(item_id, "")
     assert bench.fed("asr") == [(200, 1000)]
-    bench.streams.cancel(Owner.TRANSCRIBER, item_id)
+    bench.requests.cancel(Asker.TRANSCRIBER, item_id)
     bench.effects()
     assert not bench.listening.recogniser_ended(item_id, "")
     assert bench.effects() == [ReportFailure("transcriber", "stage_failed")]

@@ -10,7 +10,7 @@ from duologue.duplex_plugins.contract import TranscriptKind
 from duologue.engines.payloads import AudioChunk, DecodeSpeech, Payload, Transcript
 from duologue.sessions.effects import AppendInput, CancelRequest, SubmitRequest
 from duologue.sessions.hearing.transcription import Transcriber, TranscriptReady
-from duologue.sessions.streams import Owner, Streams
+from duologue.sessions.requests import Asker, Requests
 
 RATE_HZ = 1000
 """One sample is a millisecond."""
@@ -24,12 +24,12 @@ class Bench:
     """A transcriber, and what it asks of the engine."""
 
     def __init__(self, partial_ms: int | None = 500) -> None:
-        self.streams = Streams("s")
-        self.transcriber = Transcriber(self.streams, "asr", RATE_HZ, partial_ms)
+        self.requests = Requests("s")
+        self.transcriber = Transcriber(self.requests, "asr", RATE_HZ, partial_ms)
 
     def asked(self) -> list[Payload]:
         """Inputs since the last call."""
-        effects = self.streams.take_effects()
+        effects = self.requests.take_effects()
         return [effect.payload for effect in effects if isinstance(effect, AppendInput)]
 
     def decodes(self) -> list[DecodeSpeech]:
@@ -54,7 +54,7 @@ def test_a_recogniser_gets_the_turn_from_its_beginning_in_order() -> None:
 def test_a_turn_without_audio_so_far_is_opened_all_the_same() -> None:
     bench = Bench()
     bench.transcriber.begin("a", frame(0, 0))
-    (submitted,) = bench.streams.take_effects()
+    (submitted,) = bench.requests.take_effects()
     assert isinstance(submitted, SubmitRequest)
     assert submitted.request.more_input
 
@@ -127,11 +127,11 @@ def test_a_speculation_about_a_pause_that_was_none_counts_nothing() -> None:
 def test_a_recogniser_is_let_go_once_it_has_said_all() -> None:
     bench = Bench()
     bench.transcriber.begin("a", frame(0, 400))
-    stream = bench.streams.find(Owner.TRANSCRIBER, "a")
-    assert stream is not None
+    request = bench.requests.find(Asker.TRANSCRIBER, "a")
+    assert request is not None
     bench.transcriber.commit("a", 400)
     bench.answer("hello", 400)
-    assert bench.streams.take_effects()[-1] == CancelRequest(stream.request_id)
+    assert bench.requests.take_effects()[-1] == CancelRequest(request.request_id)
 
 
 def test_a_recogniser_that_ended_by_itself_needs_no_goodbye() -> None:
@@ -139,20 +139,20 @@ def test_a_recogniser_that_ended_by_itself_needs_no_goodbye() -> None:
     bench.transcriber.begin("a", frame(0, 400))
     bench.transcriber.pause("a", 400)
     bench.answer("hello", 400)
-    bench.streams.cancel(Owner.TRANSCRIBER, "a")
-    bench.streams.take_effects()
+    bench.requests.cancel(Asker.TRANSCRIBER, "a")
+    bench.requests.take_effects()
     assert bench.transcriber.commit("a", 400) is not None
-    assert bench.streams.take_effects() == ()
+    assert bench.requests.take_effects() == ()
 
 
 def test_without_a_recogniser_nothing_is_fed_or_asked() -> None:
     bench = Bench()
     bench.transcriber.begin("a", frame(0, 400))
-    bench.streams.cancel(Owner.TRANSCRIBER, "a")
-    bench.streams.take_effects()
+    bench.requests.cancel(Asker.TRANSCRIBER, "a")
+    bench.requests.take_effects()
     bench.transcriber.append("a", frame(400, 1000))
     bench.transcriber.commit("a", 1400)
-    assert bench.streams.take_effects() == ()
+    assert bench.requests.take_effects() == ()
 
 
 def test_what_two_partials_in_a_row_agree_on_is_stable() -> None:
@@ -180,13 +180,13 @@ def test_partials_that_come_too_late_or_say_nothing_are_no_news() -> None:
 def test_a_dropped_turn_is_cancelled_and_heard_of_no_more() -> None:
     bench = Bench()
     bench.transcriber.begin("a", frame(0, 400))
-    bench.streams.take_effects()
+    bench.requests.take_effects()
     bench.transcriber.drop("a")
-    (cancelled,) = bench.streams.take_effects()
+    (cancelled,) = bench.requests.take_effects()
     assert isinstance(cancelled, CancelRequest)
     assert bench.answer("hello", 400) is None
     bench.transcriber.drop("a")
-    assert bench.streams.take_effects() == ()
+    assert bench.requests.take_effects() == ()
 
 
 def test_of_a_turn_that_it_does_not_know_it_wants_to_know_nothing() -> None:
@@ -195,7 +195,7 @@ def test_of_a_turn_that_it_does_not_know_it_wants_to_know_nothing() -> None:
     bench.transcriber.pause("x", 100)
     bench.transcriber.resume("x")
     assert bench.transcriber.commit("x", 100) is None
-    assert bench.streams.take_effects() == ()
+    assert bench.requests.take_effects() == ()
 
 
 def test_a_lost_recogniser_leaves_only_a_committed_turn_without_text() -> None:

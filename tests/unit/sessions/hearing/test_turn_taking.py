@@ -29,8 +29,8 @@ from duologue.sessions.hearing.turn_taking import (
     TurnResumed,
     TurnTaking,
 )
+from duologue.sessions.requests import Requests
 from duologue.sessions.settings import ListeningSettings
-from duologue.sessions.streams import Streams
 
 FREE = Answering(active=False, audible=False)
 UNHEARD = Answering(active=True, audible=False)
@@ -41,12 +41,12 @@ class Bench:
     """Turn-taking over a floor that a test speaks for."""
 
     def __init__(self) -> None:
-        self.streams = Streams("s")
+        self.requests = Requests("s")
         config = SessionConfig(input_format=PcmFormat(rate=16000), turn_detection=SemanticVad())
         self.listening = Listening(
             ListeningSettings(),
             config,
-            self.streams,
+            self.requests,
             id_maker(random.Random(0)),
             rate_hz=16000,
             capacity_ms=10_000,
@@ -54,7 +54,7 @@ class Bench:
             transcribe_always=False,
         )
         self.listening.append(b"\x00\x00" * 16000)
-        self.streams.take_effects()
+        self.requests.take_effects()
         self.turns = TurnTaking(self.listening, min_interruption_ms=350)
 
     def floor(
@@ -118,7 +118,7 @@ def test_too_little_speech_over_an_answer_was_none() -> None:
     assert bench.floor(EndOfTurnWanted(2600), answering=HEARD) == []
     assert bench.floor(TurnOver(3000), answering=HEARD) == [TurnDropped(speech_ms=0)]
     assert bench.listening.turn is None
-    assert bench.streams.take_effects() == ()
+    assert bench.requests.take_effects() == ()
 
 
 def test_speech_that_outlasts_the_answer_is_a_turn() -> None:
@@ -145,7 +145,7 @@ def test_the_end_of_turn_model_is_asked_about_a_turn() -> None:
     bench = Bench()
     bench.floor(SpeechBegan(1000))
     assert bench.floor(EndOfTurnWanted(8000)) == []
-    (asked,) = bench.streams.take_effects()
+    (asked,) = bench.requests.take_effects()
     assert isinstance(asked, SubmitRequest)
     assert asked.request.pipeline == "end_of_turn"
 
