@@ -13,7 +13,7 @@ from duologue.engines.ports import Outcome
 from duologue.hosts.link_struct import LinkStruct
 
 
-class Submit(LinkStruct, frozen=True):
+class RequestSubmitted(LinkStruct, frozen=True):
     """As ``engines.ports.Request``; ``timeout_s`` from now, since clocks differ."""
 
     id: str
@@ -25,40 +25,40 @@ class Submit(LinkStruct, frozen=True):
     timeout_s: float | None = None
 
 
-class AppendTo(LinkStruct, frozen=True):
+class InputAppended(LinkStruct, frozen=True):
     """Further input of a request."""
 
     id: str
     payload: Payload
 
 
-class FinishInputOf(LinkStruct, frozen=True):
+class InputFinished(LinkStruct, frozen=True):
     """No further input for a request."""
 
     id: str
 
 
-class CancelWork(LinkStruct, frozen=True):
+class RequestCancelled(LinkStruct, frozen=True):
     """Stop a request."""
 
     id: str
 
 
-class GrantMore(LinkStruct, frozen=True):
+class CreditGranted(LinkStruct, frozen=True):
     """A request may produce so much more."""
 
     id: str
     credit: int
 
 
-class RefenceWork(LinkStruct, frozen=True):
+class RequestRefenced(LinkStruct, frozen=True):
     """What a request produces carries another fence from now on."""
 
     id: str
     fence: Fence
 
 
-class Produced(LinkStruct, frozen=True):
+class RequestProduced(LinkStruct, frozen=True):
     """An output of a request."""
 
     id: str
@@ -66,7 +66,7 @@ class Produced(LinkStruct, frozen=True):
     payload: Payload
 
 
-class WorkEnded(LinkStruct, frozen=True):
+class RequestOver(LinkStruct, frozen=True):
     """The last word on a request."""
 
     id: str
@@ -76,5 +76,12 @@ class WorkEnded(LinkStruct, frozen=True):
     message: str = ""
 
 
-ToEngine: TypeAlias = Submit | AppendTo | FinishInputOf | CancelWork | GrantMore | RefenceWork
-FromEngine: TypeAlias = Produced | WorkEnded
+ToEngine: TypeAlias = (
+    RequestSubmitted
+    | InputAppended
+    | InputFinished
+    | RequestCancelled
+    | CreditGranted
+    | RequestRefenced
+)
+FromEngine: TypeAlias = RequestProduced | RequestOver

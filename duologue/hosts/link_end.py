@@ -14,22 +14,22 @@ from duologue.core.errors import DuologueError
 from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.faults import exception_of, fault_of, host_lost
 from duologue.hosts.messages import (
-    Answer,
+    Answered,
     Ask,
     Attach,
-    Close,
+    CloseChannel,
     Detach,
-    Failed,
     LinkMessage,
     Misread,
     OfLink,
-    Open,
+    OpenChannel,
     Opened,
     Played,
     Refused,
     Said,
     Taken,
     ToOpener,
+    Unanswered,
 )
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.port import Coming, Wanted
@@ -201,23 +201,23 @@ class LinkEnd:
 
     def _take_other(self, message: LinkMessage) -> None:
         match message:
-            case Open():
+            case OpenChannel():
                 self._receive(message)
             case Ask():
                 self._answer(message)
-            case Answer(number=number, reply=reply):
+            case Answered(number=number, reply=reply):
                 if (asked := self._asked.get(number)) is not None and not asked.done():
                     asked.set_result(reply)
                 elif (unwanted := self._unwanted.pop(number, None)) is not None:
                     unwanted(reply)
-            case Failed(number=number, fault=fault):
+            case Unanswered(number=number, fault=fault):
                 self._unwanted.pop(number, None)
                 if (asked := self._asked.get(number)) is not None and not asked.done():
                     asked.set_exception(exception_of(fault))
-            case Attach() | Detach() | Close() | Misread() | Played() | Taken():
+            case Attach() | Detach() | CloseChannel() | Misread() | Played() | Taken():
                 if (served := self._served.get(message.channel)) is not None:
                     served.receive(message)
-                elif isinstance(message, Close | Detach) and message.channel in self._coming:
+                elif isinstance(message, CloseChannel | Detach) and message.channel in self._coming:
                     self._coming.pop(message.channel).cancel()  # nobody waits for it any more
             case _ if isinstance(message, OfLink | ToEngine | FromEngine):
                 self._server.hear(message)
@@ -241,10 +241,10 @@ class LinkEnd:
             None if answered is None else on_opened,
         )
         self._opened[number] = session
-        self.outbox.put(Open(number, arrival))
+        self.outbox.put(OpenChannel(number, arrival))
         return session
 
-    def _receive(self, message: Open) -> None:
+    def _receive(self, message: OpenChannel) -> None:
         channel = message.channel
         try:
             port = self._server.receive(message.arrival)
@@ -276,16 +276,16 @@ class LinkEnd:
 
     def _answer(self, message: Ask) -> None:
         if len(self._answering) >= MAX_QUESTIONS:
-            self.outbox.put(Failed(message.number, fault_of(host_lost())))
+            self.outbox.put(Unanswered(message.number, fault_of(host_lost())))
             return
         self._answering.add(message.number)
         self._group.create_task(self._work_on(message), name="link-answer")
 
     async def _work_on(self, message: Ask) -> None:
         try:
-            self.outbox.put(Answer(message.number, await self._server.answer(message.question)))
+            self.outbox.put(Answered(message.number, await self._server.answer(message.question)))
         except DuologueError as exc:
-            self.outbox.put(Failed(message.number, fault_of(exc)))
+            self.outbox.put(Unanswered(message.number, fault_of(exc)))
         finally:
             self._answering.discard(message.number)
 

@@ -19,7 +19,7 @@ from duologue.sessions.owners import Owner
 # Of a channel, from the end that opened it
 
 
-class Open(LinkStruct, frozen=True):
+class OpenChannel(LinkStruct, frozen=True):
     """A client arrives; ``Opened`` or ``Refused`` answers. Channels are numbered by who opens."""
 
     channel: int
@@ -38,7 +38,7 @@ class Detach(LinkStruct, frozen=True):
     channel: int
 
 
-class Close(LinkStruct, frozen=True):
+class CloseChannel(LinkStruct, frozen=True):
     """Nobody attaches any more: the channel is over, and the session too."""
 
     channel: int
@@ -91,7 +91,7 @@ class Refused(LinkStruct, frozen=True):
     fault: Fault
 
 
-class Output(LinkStruct, frozen=True):
+class ChannelOutput(LinkStruct, frozen=True):
     """Events for the client, in order."""
 
     channel: int
@@ -119,14 +119,14 @@ class Applied(LinkStruct, frozen=True):
     size_bytes: int
 
 
-class Ended(LinkStruct, frozen=True):
+class ChannelEnded(LinkStruct, frozen=True):
     """The session is over, and the channel too."""
 
     channel: int
     reason: str
 
 
-class LetGo(LinkStruct, frozen=True):
+class ConnectionLetGo(LinkStruct, frozen=True):
     """The session goes on without this connection; the channel is over."""
 
     channel: int
@@ -144,14 +144,14 @@ class Ask(LinkStruct, frozen=True):
     question: Question
 
 
-class Answer(LinkStruct, frozen=True):
+class Answered(LinkStruct, frozen=True):
     """The answer to a question."""
 
     number: int
     reply: Reply
 
 
-class Failed(LinkStruct, frozen=True):
+class Unanswered(LinkStruct, frozen=True):
     """Why there is no answer to a question."""
 
     number: int
@@ -252,10 +252,12 @@ class Beat(LinkStruct, frozen=True):
     """A sign of life."""
 
 
-ToServer: TypeAlias = Open | Attach | Detach | Close | Said | Misread | Played | Taken
+ToServer: TypeAlias = OpenChannel | Attach | Detach | CloseChannel | Said | Misread | Played | Taken
 """From the end that opened a channel."""
 
-ToOpener: TypeAlias = Output | Silenced | Applied | Opened | Refused | Ended | LetGo
+ToOpener: TypeAlias = (
+    ChannelOutput | Silenced | Applied | Opened | Refused | ChannelEnded | ConnectionLetGo
+)
 """To the end that opened a channel."""
 
 OfLink: TypeAlias = (
@@ -272,5 +274,5 @@ OfLink: TypeAlias = (
 )
 
 LinkMessage: TypeAlias = (
-    ToServer | ToOpener | Ask | Answer | Failed | ToEngine | FromEngine | OfLink
+    ToServer | ToOpener | Ask | Answered | Unanswered | ToEngine | FromEngine | OfLink
 )

@@ -13,16 +13,16 @@ from duologue.core.fence import Fence
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, Outcome, Output, Request, Subscriber
 from duologue.hosts.engine_messages import (
-    AppendTo,
-    CancelWork,
-    FinishInputOf,
+    CreditGranted,
     FromEngine,
-    GrantMore,
-    Produced,
-    RefenceWork,
-    Submit,
+    InputAppended,
+    InputFinished,
+    RequestCancelled,
+    RequestOver,
+    RequestProduced,
+    RequestRefenced,
+    RequestSubmitted,
     ToEngine,
-    WorkEnded,
 )
 from duologue.hosts.faults import host_lost
 from duologue.protocol.errors import ErrorCode
@@ -69,7 +69,7 @@ class RemoteEngine:
         self._running[request.id] = request.fence, subscriber
         deadline_s = request.deadline_s
         say(
-            Submit(
+            RequestSubmitted(
                 id=request.id,
                 pipeline=request.pipeline,
                 fence=request.fence,
@@ -82,19 +82,19 @@ class RemoteEngine:
 
     def append(self, request_id: str, payload: Payload) -> None:
         """Add input to a stream."""
-        self._tell(request_id, AppendTo(request_id, payload))
+        self._tell(request_id, InputAppended(request_id, payload))
 
     def finish_input(self, request_id: str) -> None:
         """Say that no further input follows."""
-        self._tell(request_id, FinishInputOf(request_id))
+        self._tell(request_id, InputFinished(request_id))
 
     def cancel(self, request_id: str) -> None:
         """Stop a request."""
-        self._tell(request_id, CancelWork(request_id))
+        self._tell(request_id, RequestCancelled(request_id))
 
     def grant(self, request_id: str, credit: int) -> None:
         """Let a request produce more."""
-        self._tell(request_id, GrantMore(request_id, credit))
+        self._tell(request_id, CreditGranted(request_id, credit))
 
     def subscribe(self, request_id: str, subscriber: Subscriber) -> None:
         """Send the further events of a running request to another subscriber."""
@@ -105,7 +105,7 @@ class RemoteEngine:
         """Let what a request produces carry another fence."""
         if request_id in self._running:
             self._running[request_id] = fence, self._running[request_id][1]
-            self._tell(request_id, RefenceWork(request_id, fence))
+            self._tell(request_id, RequestRefenced(request_id, fence))
 
     # From the link
 
@@ -115,9 +115,9 @@ class RemoteEngine:
         if subscriber is None:
             return
         match message:
-            case Produced(id=id_, fence=fence, payload=payload):
+            case RequestProduced(id=id_, fence=fence, payload=payload):
                 subscriber.on_engine_event(Output(id_, fence, payload))
-            case WorkEnded(id=id_, fence=fence, outcome=outcome, code=code, message=text):
+            case RequestOver(id=id_, fence=fence, outcome=outcome, code=code, message=text):
                 del self._running[id_]
                 subscriber.on_engine_event(Ended(id_, fence, outcome, code, text))
 

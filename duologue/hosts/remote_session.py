@@ -18,13 +18,13 @@ from duologue.hosts.faults import exception_of, host_lost
 from duologue.hosts.messages import (
     Applied,
     Attach,
-    Close,
+    ChannelEnded,
+    ChannelOutput,
+    CloseChannel,
+    ConnectionLetGo,
     Detach,
-    Ended,
-    LetGo,
     Misread,
     Opened,
-    Output,
     Refused,
     Said,
     Silenced,
@@ -101,7 +101,7 @@ class RemoteSession:
 
         self._told_at = limits.output_window_bytes // TOLD_PARTS
         self._ended: str | None = None
-        self._let_go: LetGo | None = None
+        self._let_go: ConnectionLetGo | None = None
 
     # SessionPort
 
@@ -167,7 +167,7 @@ class RemoteSession:
 
     def close(self, reason: str) -> None:
         """Nobody attaches any more."""
-        self._leave(Close(self._number, reason))
+        self._leave(CloseChannel(self._number, reason))
 
     # From the link
 
@@ -178,7 +178,7 @@ class RemoteSession:
             msgspec.MsgspecError: It cannot be read.
         """
         match message:
-            case Output(events=events):
+            case ChannelOutput(events=events):
                 for event in events:
                     delivery = Delivery(event.seq, unpack_event(event.event))
                     self._waiting.append((delivery, weight(event.event)))
@@ -195,9 +195,9 @@ class RemoteSession:
                     # The connection was there first: it is told like any other.
                     self._waiting.append((Delivery(UNNUMBERED, error_event(exc)), 0))
                 self._end(exc.code)
-            case Ended(reason=reason):
+            case ChannelEnded(reason=reason):
                 self._end(reason)
-            case LetGo():
+            case ConnectionLetGo():
                 self._let_go = message
                 self._end(message.reason)
 
@@ -268,7 +268,7 @@ class RemoteSession:
             told(exc)
         return told is not None
 
-    def _leave(self, last: Detach | Close) -> None:
+    def _leave(self, last: Detach | CloseChannel) -> None:
         if not self._over:
             self._outbox.put(last)
             self._finish()

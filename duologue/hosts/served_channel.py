@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Sequence
 from duologue.core.errors import ClientError
 from duologue.hosts.messages import (
     Attach,
-    Close,
+    ChannelEnded,
+    ChannelOutput,
+    CloseChannel,
+    ConnectionLetGo,
     Detach,
-    Ended,
-    LetGo,
     Misread,
-    Output,
     Played,
     Said,
     Silenced,
@@ -113,7 +113,7 @@ class ServedChannel(HoldsSound):
             case Detach():
                 self._finish()
                 port.detach(self)
-            case Close(reason=reason):
+            case CloseChannel(reason=reason):
                 self._finish()
                 port.close(reason)
 
@@ -143,7 +143,7 @@ class ServedChannel(HoldsSound):
     def on_let_go(self, reason: str, last_words: Sequence[Delivery]) -> None:
         """The session goes on without this connection."""
         if not self._over:
-            self._outbox.put(LetGo(self._number, reason, pack_deliveries(last_words)))
+            self._outbox.put(ConnectionLetGo(self._number, reason, pack_deliveries(last_words)))
             self._finish()
 
     def on_pressure(self, _on: bool) -> None:
@@ -172,7 +172,7 @@ class ServedChannel(HoldsSound):
             self._put(batch.deliveries)
             more = batch.more and bool(batch.deliveries)
         if not self._over:
-            self._outbox.put(Ended(self._number, reason))
+            self._outbox.put(ChannelEnded(self._number, reason))
             self._finish()
 
     def _put(self, deliveries: list[Delivery]) -> None:
@@ -181,7 +181,7 @@ class ServedChannel(HoldsSound):
         events = pack_deliveries(deliveries)
         self._room -= sum(weight(event.event) for event in events)
         self._seq = max(self._seq, deliveries[-1].seq)
-        self._outbox.put(Output(self._number, events))
+        self._outbox.put(ChannelOutput(self._number, events))
 
     def _finish(self) -> None:
         if not self._over:

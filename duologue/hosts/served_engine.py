@@ -12,16 +12,16 @@ from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, EngineError
 from duologue.engines.ports import Ended, EngineEvent, EnginePort, Outcome, Request
 from duologue.hosts.engine_messages import (
-    AppendTo,
-    CancelWork,
-    FinishInputOf,
+    CreditGranted,
     FromEngine,
-    GrantMore,
-    Produced,
-    RefenceWork,
-    Submit,
+    InputAppended,
+    InputFinished,
+    RequestCancelled,
+    RequestOver,
+    RequestProduced,
+    RequestRefenced,
+    RequestSubmitted,
     ToEngine,
-    WorkEnded,
 )
 
 
@@ -48,19 +48,19 @@ class ServedEngine:
     def receive(self, message: ToEngine) -> None:
         """Do what the gateway asks for."""
         engine, id_ = self._engine, self._here(message.id)
-        if isinstance(message, Submit):
+        if isinstance(message, RequestSubmitted):
             self._submit(message, id_)
         elif id_ in self._running:
             match message:
-                case AppendTo(payload=payload):
+                case InputAppended(payload=payload):
                     engine.append(id_, payload)
-                case FinishInputOf():
+                case InputFinished():
                     engine.finish_input(id_)
-                case CancelWork():
+                case RequestCancelled():
                     engine.cancel(id_)
-                case GrantMore(credit=credit):
+                case CreditGranted(credit=credit):
                     engine.grant(id_, credit)
-                case RefenceWork(fence=fence):
+                case RequestRefenced(fence=fence):
                     engine.refence(id_, fence)
 
     def lost(self) -> None:
@@ -76,11 +76,11 @@ class ServedEngine:
         there = event.request_id.partition("/")[2]
         if isinstance(event, Ended):
             self._running.discard(event.request_id)
-            self._say(WorkEnded(there, event.fence, event.outcome, event.code, event.message))
+            self._say(RequestOver(there, event.fence, event.outcome, event.code, event.message))
         else:
-            self._say(Produced(there, event.fence, event.payload))
+            self._say(RequestProduced(there, event.fence, event.payload))
 
-    def _submit(self, message: Submit, id_: str) -> None:
+    def _submit(self, message: RequestSubmitted, id_: str) -> None:
         timeout_s = message.timeout_s
         request = Request(
             id=id_,
@@ -97,7 +97,7 @@ class ServedEngine:
         except (CapacityError, EngineError) as exc:
             with suppress(KeyError):
                 self._running.remove(id_)
-            self._say(WorkEnded(message.id, message.fence, Outcome.FAILED, exc.code, exc.message))
+            self._say(RequestOver(message.id, message.fence, Outcome.FAILED, exc.code, exc.message))
 
     def _here(self, id_: str) -> str:
         return f"{self._edge}/{id_}"

@@ -10,7 +10,7 @@ import pytest
 from duologue.core.clock import SystemClock
 from duologue.core.errors import CapacityError, UnknownSession
 from duologue.hosts.fleet import HostFleet
-from duologue.hosts.messages import CallBegan, CallEnded, Open, Status
+from duologue.hosts.messages import CallBegan, CallEnded, OpenChannel, Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.port import InTurn, LookingOn, Opening, Return
 from duologue.hosts.remote_host import RemoteHost
@@ -88,7 +88,7 @@ async def test_a_call_waits_at_the_host_where_the_fewest_do() -> None:
         in_turn = InTurn(opening=Opening(), timeout_s=9.0)
         waiting = group.create_task(fleet.open(in_turn))
         await asyncio.sleep(0)
-        assert [type(message) for message in short.outbox.take()] == [Open]
+        assert [type(message) for message in short.outbox.take()] == [OpenChannel]
         assert long.outbox.take() == []
         # Somebody has left meanwhile: another one need not wait.
         short.hear(room(1))

@@ -7,15 +7,15 @@ from duologue.core.fence import Fence, Lane
 from duologue.engines.payloads import TextDelta
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Output, Request
 from duologue.hosts.engine_messages import (
-    AppendTo,
-    CancelWork,
-    FinishInputOf,
-    GrantMore,
-    Produced,
-    RefenceWork,
-    Submit,
+    CreditGranted,
+    InputAppended,
+    InputFinished,
+    RequestCancelled,
+    RequestOver,
+    RequestProduced,
+    RequestRefenced,
+    RequestSubmitted,
     ToEngine,
-    WorkEnded,
 )
 from duologue.hosts.remote_engine import RemoteEngine
 from duologue.protocol.errors import ErrorCode
@@ -53,15 +53,15 @@ def test_what_is_asked_of_the_engine_travels_and_what_comes_of_it_too() -> None:
     scene.engine.refence("r", NEXT)
     scene.engine.cancel("r")
     assert scene.said == [
-        Submit("r", "llm", FENCE, None, True, 5, 30.0),
-        AppendTo("r", TextDelta("a")),
-        FinishInputOf("r"),
-        GrantMore("r", 3),
-        RefenceWork("r", NEXT),
-        CancelWork("r"),
+        RequestSubmitted("r", "llm", FENCE, None, True, 5, 30.0),
+        InputAppended("r", TextDelta("a")),
+        InputFinished("r"),
+        CreditGranted("r", 3),
+        RequestRefenced("r", NEXT),
+        RequestCancelled("r"),
     ]
-    scene.engine.receive(Produced("r", FENCE, TextDelta("b")))
-    scene.engine.receive(WorkEnded("r", NEXT, Outcome.CANCELLED))
+    scene.engine.receive(RequestProduced("r", FENCE, TextDelta("b")))
+    scene.engine.receive(RequestOver("r", NEXT, Outcome.CANCELLED))
     assert scene.events == [
         Output("r", FENCE, TextDelta("b")),
         Ended("r", NEXT, Outcome.CANCELLED),
@@ -72,12 +72,12 @@ def test_what_is_asked_of_the_engine_travels_and_what_comes_of_it_too() -> None:
 def test_after_the_end_nothing_is_said_or_heard() -> None:
     scene = Scene()
     scene.submit()
-    scene.engine.receive(WorkEnded("r", FENCE, Outcome.COMPLETED))
+    scene.engine.receive(RequestOver("r", FENCE, Outcome.COMPLETED))
     said = len(scene.said)
     scene.engine.append("r", TextDelta("a"))
     scene.engine.refence("r", NEXT)
     scene.engine.subscribe("r", scene)
-    scene.engine.receive(Produced("r", FENCE, TextDelta("b")))
+    scene.engine.receive(RequestProduced("r", FENCE, TextDelta("b")))
     assert (len(scene.said), len(scene.events)) == (said, 1)
 
 
@@ -85,7 +85,7 @@ def test_another_subscriber_hears_the_rest() -> None:
     scene, other = Scene(), Scene()
     scene.submit()
     scene.engine.subscribe("r", other)
-    scene.engine.receive(Produced("r", FENCE, TextDelta("b")))
+    scene.engine.receive(RequestProduced("r", FENCE, TextDelta("b")))
     assert scene.events == []
     assert other.events == [Output("r", FENCE, TextDelta("b"))]
 

@@ -6,7 +6,7 @@ import pytest
 
 from duologue.core.errors import CapacityError, ProtocolError
 from duologue.core.mailbox import MailboxFull
-from duologue.hosts.messages import Close, Detach, Misread, Open, Taken
+from duologue.hosts.messages import CloseChannel, Detach, Misread, OpenChannel, Taken
 from duologue.hosts.packing import pack_event, weight
 from duologue.hosts.port import Opening
 from duologue.hosts.remote_session import REFUSED_AT
@@ -180,7 +180,10 @@ def test_a_lost_connection_is_told_and_an_unused_session_closed() -> None:
     assert scene.link.edge.outbox.take() == [Detach(1)]
     other = Scene(attached=False)
     other.port.close("client_gone")
-    assert other.link.edge.outbox.take() == [Open(1, Opening(model="m")), Close(1, "client_gone")]
+    assert other.link.edge.outbox.take() == [
+        OpenChannel(1, Opening(model="m")),
+        CloseChannel(1, "client_gone"),
+    ]
 
 
 def test_a_session_that_is_refused_late_ends_with_the_reason() -> None:

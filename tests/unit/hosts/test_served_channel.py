@@ -5,10 +5,10 @@ from typing import Any
 from duologue.hosts.messages import (
     Applied,
     Attach,
-    Close,
+    ChannelEnded,
+    ChannelOutput,
+    CloseChannel,
     Detach,
-    Ended,
-    Output,
     Said,
     Silenced,
     Taken,
@@ -67,7 +67,7 @@ def test_where_the_socket_is_full_nothing_is_pulled_until_it_is_not() -> None:
     scene.outbox.writable = True
     scene.channel.go_on()
     (output,) = scene.sent()
-    assert isinstance(output, Output)
+    assert isinstance(output, ChannelOutput)
     scene.channel.go_on()
     assert scene.sent() == []
 
@@ -87,7 +87,7 @@ def test_an_end_takes_all_that_is_left_with_it_but_not_within_the_call() -> None
     scene.session.end("closed")
     assert scene.session.pulled == []
     messages = scene.sent()
-    assert messages[-1] == Ended(7, "closed")
+    assert messages[-1] == ChannelEnded(7, "closed")
     assert len(scene.session.pulled) == 100
     assert scene.over == [7]
     scene.channel.on_end("closed")
@@ -110,5 +110,5 @@ def test_the_other_end_may_detach_or_close() -> None:
     scene.channel.receive(Detach(7))
     assert (scene.session.detached, scene.over) == (1, [7])
     scene = Scene(attached=False)
-    scene.channel.receive(Close(7, "client_gone"))
+    scene.channel.receive(CloseChannel(7, "client_gone"))
     assert (scene.session.closed, scene.over) == ("client_gone", [7])

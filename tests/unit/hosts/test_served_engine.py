@@ -4,15 +4,15 @@ from duologue.core.fence import Fence, Lane
 from duologue.engines.payloads import TextDelta
 from duologue.engines.ports import Outcome
 from duologue.hosts.engine_messages import (
-    AppendTo,
-    CancelWork,
-    FinishInputOf,
+    CreditGranted,
     FromEngine,
-    GrantMore,
-    Produced,
-    RefenceWork,
-    Submit,
-    WorkEnded,
+    InputAppended,
+    InputFinished,
+    RequestCancelled,
+    RequestOver,
+    RequestProduced,
+    RequestRefenced,
+    RequestSubmitted,
 )
 from duologue.hosts.served_engine import ServedEngine
 from tests.fakes.clock import FakeClock
@@ -20,7 +20,7 @@ from tests.fakes.engine import FakeEngine
 
 FENCE = Fence("r", Lane("r"), 0)
 NEXT = Fence("r", Lane("r"), 1)
-SUBMIT = Submit("r", "llm", FENCE, None, True, 5, 30.0)
+SUBMIT = RequestSubmitted("r", "llm", FENCE, None, True, 5, 30.0)
 
 
 class Scene:
@@ -36,27 +36,27 @@ def test_requests_of_two_gateways_never_meet() -> None:
     (running,) = scene.fake.of("llm")
     assert running.request.id == "edge-0/r"
     assert running.request.deadline_s == 130.0
-    scene.engine.receive(AppendTo("r", TextDelta("a")))
-    scene.engine.receive(GrantMore("r", 3))
-    scene.engine.receive(FinishInputOf("r"))
+    scene.engine.receive(InputAppended("r", TextDelta("a")))
+    scene.engine.receive(CreditGranted("r", 3))
+    scene.engine.receive(InputFinished("r"))
     assert running.inputs == [TextDelta("a")]
     assert running.credit == 8
     scene.fake.output("edge-0/r", TextDelta("b"))
-    scene.engine.receive(RefenceWork("r", NEXT))
+    scene.engine.receive(RequestRefenced("r", NEXT))
     scene.fake.complete("edge-0/r")
-    assert scene.said[0] == Produced("r", FENCE, TextDelta("b"))
+    assert scene.said[0] == RequestProduced("r", FENCE, TextDelta("b"))
     ended = scene.said[1]
-    assert isinstance(ended, WorkEnded)
+    assert isinstance(ended, RequestOver)
     assert (ended.id, ended.outcome) == ("r", Outcome.COMPLETED)
     assert len(scene.engine) == 0
-    scene.engine.receive(CancelWork("r"))
+    scene.engine.receive(RequestCancelled("r"))
 
 
 def test_a_refusal_is_an_end() -> None:
     scene = Scene("tts")
     scene.engine.receive(SUBMIT)
     (ended,) = scene.said
-    assert isinstance(ended, WorkEnded)
+    assert isinstance(ended, RequestOver)
     assert (ended.id, ended.outcome, ended.code) == ("r", Outcome.FAILED, "stage_failed")
     assert len(scene.engine) == 0
 
