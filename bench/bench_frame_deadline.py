@@ -32,13 +32,13 @@ from duologue.engines.runners.streaming_lm.ticks.frame_deadline import (
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
     GroupPlan,
-    Timing,
+    StepTiming,
     capacity,
     plan_groups,
 )
 
 LIMITS = FeedLimits()
-TIMING = Timing()
+TIMING = StepTiming()
 SESSIONS = (1, 2, 5, 10, 20, 40, 60, 80, 100, 120, 140, 168, 200, 240, 280, 320, 360, 400)
 MESSAGES_S = (0.020, 0.040, 0.080)
 DRIFT_PPM = 100.0

@@ -19,7 +19,7 @@ from duologue.engines.models.moshi_lm.config import MOSHI
 from duologue.engines.models.moshi_lm.prompt import moshi_prompt
 from duologue.engines.payloads import LockstepStart
 from duologue.engines.runners.registry import RunnerType, Wake
-from duologue.engines.runners.streaming_lm.engine import EngineLimits, Opening, Spoken
+from duologue.engines.runners.streaming_lm.engine import EngineLimits, Opening, SpokenFrame
 from duologue.engines.runners.streaming_lm.pages import PageLimits
 from duologue.engines.runners.streaming_lm.prepared import Costs, Samples
 from duologue.engines.runners.streaming_lm.runner import StreamingLm
@@ -90,7 +90,7 @@ class CostedEngine:
         del self._frames[slot]
         self._free.append(slot)
 
-    def step(self, slots: Sequence[int], pcm: Sequence[Samples]) -> list[Spoken]:
+    def step(self, slots: Sequence[int], pcm: Sequence[Samples]) -> list[SpokenFrame]:
         time.sleep(self._cost.p50_s(len(slots)))
         stamp = int(time.monotonic() * 1000)
         spoken = []
@@ -104,7 +104,7 @@ class CostedEngine:
                 samples[1] = (stamp & 0x7FFF) / 32768
             codes = self._codes[frame % 64]
             word = 5 + frame % 1000 if speaks and frame % WORD_FRAMES == 0 else 3
-            spoken.append(Spoken(slot, frame, samples, word, codes, codes))
+            spoken.append(SpokenFrame(slot, frame, samples, word, codes, codes))
         return spoken
 
 

@@ -26,7 +26,6 @@ from bench.moshi_setups import (
     spread,
 )
 from bench.report import Row
-from duologue.engines.inbox import Inbox
 from duologue.engines.models.moshi_lm.config import MOSHI
 from duologue.engines.models.moshi_lm.prompt import personaplex_prompt
 from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
@@ -43,10 +42,11 @@ from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatc
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
     GroupPlan,
-    Timing,
+    StepTiming,
     capacity,
     plan_groups,
 )
+from duologue.engines.worker_inbox import WorkerInbox
 
 MESSAGE_S = 0.020
 MESSAGE_SAMPLES = 480
@@ -82,7 +82,7 @@ class Hall:
         self, engine: FrameEngine, costs: Costs, plan: GroupPlan, ages: list[int], leave_at: int
     ) -> None:
         self.engine = engine
-        self.inbox: Inbox[Message] = Inbox()
+        self.inbox: WorkerInbox[Message] = WorkerInbox()
         self.stopping = False
         self.leave_at = leave_at
         self.ages = {f"call {n}": age for n, age in enumerate(ages)}
@@ -224,7 +224,7 @@ def run(
     seconds: float,
     churn_s: float = 0.0,
 ) -> Row:
-    timing = Timing(message_s=MESSAGE_S)
+    timing = StepTiming(message_s=MESSAGE_S)
 
     def cost(rows: int) -> float:
         return costs.of_frame(rows) + HOST_MARGIN_S

@@ -54,9 +54,9 @@ from duologue.protocol.response_events import (
     AudioTranscriptDelta,
     AudioTranscriptDone,
     OutputItemAdded,
+    OutputTextDelta,
     ResponseCreated,
     ResponseDone,
-    TextDelta,
     TextDone,
 )
 from duologue.protocol.response_resource import ResponseResource
@@ -118,7 +118,7 @@ class CallMachine:
                 return self._hear(event, now)
             case TrackAudio():
                 self._hear_track(event, now)
-            case AudioTranscriptDelta() | TextDelta():
+            case AudioTranscriptDelta() | OutputTextDelta():
                 self._read(event, now)
             case SpeechStarted():
                 return self._caller_speaks(event, now)
@@ -252,7 +252,7 @@ class CallMachine:
             self.playback.put(event.item_id, 0, event.pcm)
             self._answers.item(event.item_id, event.response_id).add_audio(event.pcm)
 
-    def _read(self, event: AudioTranscriptDelta | TextDelta, now: float) -> None:
+    def _read(self, event: AudioTranscriptDelta | OutputTextDelta, now: float) -> None:
         turn = self.timing.of_response(event.response_id)
         if turn is not None and turn.first_text_at is None:
             turn.first_text_at = now

@@ -23,9 +23,9 @@ from duologue.protocol.response_events import (
     AudioTranscriptDelta,
     OutputItemAdded,
     OutputItemDone,
+    OutputTextDelta,
     ResponseCreated,
     ResponseDone,
-    TextDelta,
 )
 from duologue.protocol.response_resource import ResponseResource, ResponseStatus
 
@@ -154,7 +154,7 @@ class Response:
             case AudioTranscriptDelta(delta=delta):
                 self.text += delta
                 self._on_track = self._server_plays
-            case TextDelta(delta=delta):
+            case OutputTextDelta(delta=delta):
                 self.text += delta
             case OutputItemAdded(item=item):
                 self.item_ids.append(item.id)

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from duologue.composition.edge import running_edge
 from duologue.composition.host import running_host
 from duologue.composition.orders import (
-    Drained,
     EdgeOrder,
+    HostDrained,
     HostOrder,
-    Listening,
+    HostReady,
     PartReport,
-    Ready,
+    TakesConnections,
     read_order,
     write_line,
 )
@@ -82,17 +82,19 @@ async def run_part(settings: Settings) -> int:
 async def _run_host(
     settings: Settings, order: HostOrder, stop: asyncio.Event, stop_now: asyncio.Event
 ) -> None:
-    host = running_host(settings, order, stop_now=stop_now, on_drained=lambda: _report(Drained()))
+    host = running_host(
+        settings, order, stop_now=stop_now, on_drained=lambda: _report(HostDrained())
+    )
     async with host:
         calm_collector()
-        _report(Ready())
+        _report(HostReady())
         await stop.wait()
 
 
 async def _run_edge(settings: Settings, order: EdgeOrder, stop: asyncio.Event) -> None:
     async with running_edge(settings, order) as edge:
         calm_collector()
-        _report(Listening(edge.url))
+        _report(TakesConnections(edge.url))
         await stop.wait()
 
 

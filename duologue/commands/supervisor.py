@@ -18,13 +18,13 @@ from pathlib import Path
 from duologue.commands.backoff import Backoff
 from duologue.composition.listening import chosen_tls, why_not_listening
 from duologue.composition.orders import (
-    Drained,
     EdgeOrder,
+    HostDrained,
     HostOrder,
-    Listening,
+    HostReady,
     Order,
     PartReport,
-    Ready,
+    TakesConnections,
     read_report,
     write_line,
 )
@@ -205,11 +205,11 @@ class Supervisor:
 
     def _heard(self, part: Part, report: PartReport) -> None:
         match report:
-            case Listening(url=url):
+            case TakesConnections(url=url):
                 self._listening[part] = url
-            case Ready():
+            case HostReady():
                 self._host_ready = True
-            case Drained():
+            case HostDrained():
                 self._drained.set()
         has_host = self._host_ready or self.host is None
         if has_host and len(self._listening) == len(self.edges):

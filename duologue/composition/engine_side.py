@@ -36,7 +36,7 @@ from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.resumption.checkpoint_keeper import CheckpointKeeper
 from duologue.sessions.resumption.checkpoints import CheckpointFolder
 from duologue.sessions.settings import SessionSettings
-from duologue.sessions.via import DIALECTS, TRANSPORTS
+from duologue.sessions.via import DIALECT_LABELS, TRANSPORTS
 from duologue.sessions.watching.observer import STALE_AT_SESSION, Observation
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, Metrics, keep_flight
@@ -225,7 +225,7 @@ def labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
         transports=TRANSPORTS,
-        dialects=DIALECTS,
+        dialects=DIALECT_LABELS,
         keys=(*settings.gateway.key_names(), *NOT_KEYS),
     )
 

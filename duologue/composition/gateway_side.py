@@ -50,7 +50,7 @@ from duologue.gateway.telephony.signed import TwilioRequests
 from duologue.gateway.telephony.voice import TwilioVoiceRoutes
 from duologue.gateway.webrtc.calls import Calls
 from duologue.gateway.webrtc.routes import CallRoutes
-from duologue.gateway.ws.channel import Timing
+from duologue.gateway.ws.channel import ChannelTiming
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.gateway.ws.robot_stream import RobotStreamEndpoint
@@ -175,7 +175,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     tls = chosen_tls(settings, clock.wall_time())
     access = Access(gateway, clock, metrics, ground.shared)
     admission = Admission(host, ground.workers)
-    timing = Timing(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
+    timing = ChannelTiming(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     connections = OpenConnections()
     calls = Calls(host, gateway.webrtc, clock, wheel, id_maker())
     realtime = RealtimeEndpoint(

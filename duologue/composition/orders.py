@@ -46,21 +46,21 @@ class EdgeOrder(msgspec.Struct, frozen=True, kw_only=True, tag="edge"):
 Order: TypeAlias = HostOrder | EdgeOrder
 
 
-class Listening(msgspec.Struct, frozen=True, tag="listening"):
+class TakesConnections(msgspec.Struct, frozen=True, tag="listening"):
     """A gateway takes connections."""
 
     url: str
 
 
-class Ready(msgspec.Struct, frozen=True, tag="ready"):
+class HostReady(msgspec.Struct, frozen=True, tag="ready"):
     """A session host has its models, and all its gateways."""
 
 
-class Drained(msgspec.Struct, frozen=True, tag="drained"):
+class HostDrained(msgspec.Struct, frozen=True, tag="drained"):
     """A session host has no session left: its gateways may go."""
 
 
-PartReport: TypeAlias = Listening | Ready | Drained
+PartReport: TypeAlias = TakesConnections | HostReady | HostDrained
 
 _order = msgspec.json.Decoder(Order)
 _report = msgspec.json.Decoder(PartReport)

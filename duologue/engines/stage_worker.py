@@ -13,7 +13,6 @@ from typing import Final
 
 from duologue.core.clock import Clock
 from duologue.core.errors import EngineError, OutOfMemory
-from duologue.engines.inbox import Inbox
 from duologue.engines.messages import (
     Append,
     Cancel,
@@ -35,6 +34,7 @@ from duologue.engines.ports import Outcome
 from duologue.engines.runners.contract import Job, Runner, Step
 from duologue.engines.runners.registry import Built, Wake
 from duologue.engines.schedulers.base import Scheduler
+from duologue.engines.worker_inbox import WorkerInbox
 
 TELL_BYTES = 16 * 1024
 """Of what its steps took a job tells when it is so much: with every frame of audio it would
@@ -114,7 +114,7 @@ class StageWorker:
         self._post = post
         self._clock = clock
         self._wakes_itself = False
-        self._inbox: Inbox[_News] = Inbox()
+        self._inbox: WorkerInbox[_News] = WorkerInbox()
         self._wake_due = False
         self._records: dict[str, _Record] = {}
         # In the order in which they began to wait for a step. Jobs that cannot be stepped are

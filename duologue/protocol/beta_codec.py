@@ -42,9 +42,9 @@ from duologue.protocol.response_events import (
     AudioTranscriptDone,
     OutputItemAdded,
     OutputItemDone,
+    OutputTextDelta,
     ResponseCreated,
     ResponseDone,
-    TextDelta,
     TextDone,
 )
 from duologue.protocol.session_config import TranscriptionResource
@@ -56,7 +56,7 @@ _NAMES: Mapping[type, bytes] = {
     AudioDone: b"response.audio.done",
     AudioTranscriptDelta: b"response.audio_transcript.delta",
     AudioTranscriptDone: b"response.audio_transcript.done",
-    TextDelta: b"response.text.delta",
+    OutputTextDelta: b"response.text.delta",
     TextDone: b"response.text.done",
     ItemAdded: b"conversation.item.created",
 }

@@ -9,15 +9,15 @@ from typing import ClassVar, TypeAlias
 
 import msgspec
 
-from duologue.protocol.delivery import Delivery
 from duologue.protocol.items import Item
+from duologue.protocol.on_interruption import OnInterruption
 from duologue.protocol.response_resource import ResponseResource
 
 
 class ResponseCreated(msgspec.Struct, frozen=True, kw_only=True, tag="response.created"):
     """An answer begins."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response: ResponseResource
 
@@ -25,7 +25,7 @@ class ResponseCreated(msgspec.Struct, frozen=True, kw_only=True, tag="response.c
 class ResponseDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.done"):
     """An answer has ended; nothing of it follows."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response: ResponseResource
 
@@ -33,7 +33,7 @@ class ResponseDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.done
 class OutputItemAdded(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_item.added"):
     """An answer has a new item, still empty."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     output_index: int
@@ -43,7 +43,7 @@ class OutputItemAdded(msgspec.Struct, frozen=True, kw_only=True, tag="response.o
 class OutputItemDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_item.done"):
     """An item of an answer is whole, or ``incomplete`` for good."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     output_index: int
@@ -70,7 +70,7 @@ class ContentPartAdded(
 ):
     """An item of an answer has a new part, still empty."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -82,7 +82,7 @@ class ContentPartAdded(
 class ContentPartDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.content_part.done"):
     """A part is as it will stay."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -91,10 +91,10 @@ class ContentPartDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.c
     part: OutputPart
 
 
-class TextDelta(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_text.delta"):
+class OutputTextDelta(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_text.delta"):
     """More written text."""
 
-    delivery: ClassVar[Delivery] = Delivery.CLEARABLE
+    delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
 
     response_id: str
     item_id: str
@@ -106,7 +106,7 @@ class TextDelta(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_
 class TextDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_text.done"):
     """The written text: all of its deltas together."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -120,7 +120,7 @@ class AudioTranscriptDelta(
 ):
     """More of the words that are spoken."""
 
-    delivery: ClassVar[Delivery] = Delivery.CLEARABLE
+    delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
 
     response_id: str
     item_id: str
@@ -134,7 +134,7 @@ class AudioTranscriptDone(
 ):
     """The words that were spoken: all of their deltas together."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -146,7 +146,7 @@ class AudioTranscriptDone(
 class AudioDelta(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_audio.delta"):
     """More speech, in the response's output format."""
 
-    delivery: ClassVar[Delivery] = Delivery.CLEARABLE
+    delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
 
     response_id: str
     item_id: str
@@ -168,7 +168,7 @@ class FormattedAudioDelta(AudioDelta, frozen=True, kw_only=True, tag="response.o
 class AudioDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_audio.done"):
     """The speech has been sent, or was cut off."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -181,7 +181,7 @@ class FunctionCallArgumentsDelta(
 ):
     """More of the JSON text of a tool call's arguments."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -195,7 +195,7 @@ class FunctionCallArgumentsDone(
 ):
     """The arguments of a tool call are whole."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str

@@ -8,7 +8,7 @@ from typing import get_args
 from duologue.protocol.dialect import Family
 
 TRANSPORTS = ("websocket", "webrtc", "telephony")
-DIALECTS = (*get_args(Family), "carrier")
+DIALECT_LABELS = (*get_args(Family), "carrier")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from duologue.protocol.response_events import (
     FunctionCallArgumentsDone,
     OutputItemAdded,
     OutputItemDone,
+    OutputTextDelta,
     ResponseCreated,
     ResponseDone,
-    TextDelta,
     TextDone,
 )
 from duologue.sessions.port import Delivery
@@ -112,7 +112,7 @@ class WireInvariants:
                 assert event.output_index == len(places)
                 places.append(item.id)
                 self._items_open.add(item.id)
-            case AudioTranscriptDelta() | TextDelta() | FunctionCallArgumentsDelta():
+            case AudioTranscriptDelta() | OutputTextDelta() | FunctionCallArgumentsDelta():
                 assert event.item_id in self._items_open
                 assert self._places[event.response_id][event.output_index] == event.item_id
                 self._text[event.item_id] += event.delta

@@ -11,7 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits, FrameCounters
-from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan, Timing, plan_groups
+from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
+    GroupPlan,
+    StepTiming,
+    plan_groups,
+)
 
 # Thousands of random steps: on a busy machine they outlast the time that one test usually has.
 pytestmark = pytest.mark.timeout(120)
@@ -210,7 +214,7 @@ def test_lag_never_grows_and_no_frame_is_late_where_the_cost_model_fits(
     callers: list[tuple[float, float, int]], seed: int
 ) -> None:
     random = Random(seed)
-    plan = plan_groups(60, cost, Timing())
+    plan = plan_groups(60, cost, StepTiming())
     assert plan is not None
     one = FrameDeadline(plan, LIMITS, start=0.0)
     sent = [0] * len(callers)

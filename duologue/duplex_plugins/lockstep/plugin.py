@@ -35,8 +35,8 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.duplex_plugins.lockstep.loudness import Loudness
 from duologue.duplex_plugins.lockstep.settings import LockstepSettings
+from duologue.duplex_plugins.lockstep.stuck_check import StuckCheck
 from duologue.duplex_plugins.lockstep.token_log import TokenLog
-from duologue.duplex_plugins.lockstep.watchdog import Watchdog
 from duologue.engines.payloads import (
     AudioChunk,
     LockstepFrame,
@@ -110,7 +110,7 @@ class State:
     """
 
     log: TokenLog
-    watchdog: Watchdog
+    stuck_check: StuckCheck
     config: PluginConfig | None = None
     configured: bool = False
     unheard_ms: float = 0.0
@@ -162,7 +162,7 @@ class LockstepPlugin:
 
     def open(self, config: PluginConfig) -> State:
         """Nothing runs before the person is heard, or an answer is asked for."""
-        return State(TokenLog(self._model.window_frames), self._watchdog())
+        return State(TokenLog(self._model.window_frames), self._stuck_check())
 
     def step(self, state: State, item: PluginInput) -> Sequence[PluginEffect]:
         """Hand audio on, and make answers of what comes back."""
@@ -202,7 +202,7 @@ class LockstepPlugin:
         state.proven = True
         state.log.add(frame)
         quiet = not frame.text and self._loudness.is_quiet(frame.pcm)
-        if state.watchdog.is_stuck(frame, quiet=quiet):
+        if state.stuck_check.is_stuck(frame, quiet=quiet):
             return self._restart(state, STUCK, keeps_context=False)
         if state.held and not self._released(state, quiet):
             return []
@@ -326,7 +326,7 @@ class LockstepPlugin:
     def _run(self, state: State, log: bytes = b"") -> list[PluginEffect]:
         state.running, state.proven = True, False
         state.rewinds = 0
-        state.watchdog = self._watchdog()
+        state.stuck_check = self._stuck_check()
         effects: list[PluginEffect] = [
             StartRequest(
                 key=STREAM,
@@ -377,9 +377,9 @@ class LockstepPlugin:
         state.last, state.beginning, state.held = None, None, 0
         return [*effects, *self._run(state, state.log.packed())]
 
-    def _watchdog(self) -> Watchdog:
+    def _stuck_check(self) -> StuckCheck:
         settings = self._settings
-        return Watchdog(self._frames(settings.stuck_ms), settings.repeated_words)
+        return StuckCheck(self._frames(settings.stuck_ms), settings.repeated_words)
 
     def _frames(self, duration_ms: int) -> int:
         samples = duration_ms * self._model.rate_hz // 1000

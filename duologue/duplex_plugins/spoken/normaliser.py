@@ -22,7 +22,7 @@ _OPENS = ("(", "[", "“", "‘")
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class SpokenText:
     """Text for a voice.
 
     Args:
@@ -89,20 +89,20 @@ class _Builder:
         if self.ends and self.ends[-1][0] == self.length:
             self.ends[-1] = (self.length, end)
 
-    def finish(self) -> Spoken:
+    def finish(self) -> SpokenText:
         text = "".join(self.parts)
         if not any(char.isalnum() for char in text):
-            return Spoken("", ())
+            return SpokenText("", ())
         ends: list[tuple[int, int]] = []
         for spoken_end, written_end in self.ends:
             if spoken_end == len(text) or text[spoken_end] == " ":
                 if ends and ends[-1][0] == spoken_end:
                     ends.pop()
                 ends.append((spoken_end, written_end))
-        return Spoken(text, tuple(ends))
+        return SpokenText(text, tuple(ends))
 
 
-def speakable(written: str) -> Spoken:
+def speakable(written: str) -> SpokenText:
     """Return ``written`` as a voice should say it."""
     builder = _Builder()
     position = 0

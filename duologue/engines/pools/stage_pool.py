@@ -27,7 +27,7 @@ from duologue.engines.messages import (
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import StageSpec
-from duologue.engines.pools.backlog import Backlog
+from duologue.engines.pools.input_allowance import InputAllowance
 from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
 from duologue.engines.ports import Outcome
 from duologue.engines.settings import EngineSettings
@@ -92,7 +92,7 @@ class _Queued:
 
     since: float
     messages: list[JobMessage]
-    backlog: Backlog
+    allowance: InputAllowance
 
     def send(self, message: JobMessage) -> None:
         self.messages.append(message)
@@ -104,7 +104,7 @@ class _Placed:
 
     since: float
     replica: Replica
-    backlog: Backlog
+    allowance: InputAllowance
 
     def send(self, message: JobMessage) -> None:
         self.replica.send(message)
@@ -156,7 +156,7 @@ class StagePool:
             EngineError: ``first`` is larger than all that may wait for a job.
         """
         if first is not None:
-            Backlog(self._spec.max_input_bytes).add(first)
+            InputAllowance(self._spec.max_input_bytes).add(first)
         dead = (ReplicaState.FAILING, ReplicaState.STOPPED)
         if all(replica.state in dead for replica in self.replicas):
             raise ReplicaLost(f"no worker of the stage {self.key} is alive; its log says why")
@@ -170,10 +170,10 @@ class StagePool:
 
     def open(self, message: Open) -> None:
         """Place a job, or let it wait. ``check_room`` must have passed in this turn of the loop."""
-        backlog = Backlog(self._spec.max_input_bytes)
+        allowance = InputAllowance(self._spec.max_input_bytes)
         if message.first is not None:
-            backlog.add(message.first)
-        queued = _Queued(self._clock.now(), [message], backlog)
+            allowance.add(message.first)
+        queued = _Queued(self._clock.now(), [message], allowance)
         replica = self._roomiest() if not self._queued else None
         if replica is not None:
             self._place(message.job, queued, replica)
@@ -188,7 +188,7 @@ class StagePool:
             return
         if isinstance(message, Append):
             try:
-                job.backlog.add(message.payload)
+                job.allowance.add(message.payload)
             except EngineError as exc:
                 self._observer.on_overflow(self.key, message.job, exc)
                 return
@@ -208,7 +208,7 @@ class StagePool:
     def stats(self) -> StageStats:
         """Take a look."""
         jobs: list[_Placed | _Queued] = [*self._placed.values(), *self._queued.values()]
-        waiting = [job.backlog.waiting_bytes for job in jobs]
+        waiting = [job.allowance.waiting_bytes for job in jobs]
         return StageStats(
             stage=self.key,
             replicas=len(self.replicas),
@@ -231,7 +231,7 @@ class StagePool:
                 case JobOutput():
                     self._observer.on_job_report(self.key, message)
                 case JobTaken(job=job, size_bytes=size_bytes) if job in replica.jobs:
-                    self._placed[job].backlog.take(size_bytes)
+                    self._placed[job].allowance.take(size_bytes)
                     self._observer.on_job_report(self.key, message)
                 case JobEnded(job=job) if job in replica.jobs:
                     self._release(job)
@@ -278,7 +278,7 @@ class StagePool:
     def _place(self, job: str, queued: _Queued, replica: Replica) -> None:
         now = self._clock.now()
         replica.jobs.add(job)
-        self._placed[job] = _Placed(now, replica, queued.backlog)
+        self._placed[job] = _Placed(now, replica, queued.allowance)
         for message in queued.messages:
             replica.send(message)
         self._observer.on_placed(self.key, now - queued.since)

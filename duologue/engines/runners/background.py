@@ -15,7 +15,7 @@ from duologue.engines.runners.contract import Step
 from duologue.engines.runners.registry import Wake
 
 
-class Feed:
+class OutputFeed:
     """The outputs of one job, from the thread that makes them to the worker.
 
     Args:

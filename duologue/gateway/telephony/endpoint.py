@@ -23,7 +23,7 @@ from duologue.gateway.telephony.telnyx import Telnyx
 from duologue.gateway.telephony.terms import KEY_PARAMETER, terms_of_call
 from duologue.gateway.telephony.twilio import Twilio
 from duologue.gateway.ws.accept import choose_accept
-from duologue.gateway.ws.channel import Timing
+from duologue.gateway.ws.channel import ChannelTiming
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.hosts.port import HostPort, Opening
@@ -51,7 +51,7 @@ class PhoneEndpoint:
         access: Access,
         settings: GatewaySettings,
         requests: TwilioRequests,
-        timing: Timing,
+        timing: ChannelTiming,
         connections: OpenConnections,
     ) -> None:
         self._host = host

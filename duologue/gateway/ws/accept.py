@@ -11,11 +11,11 @@ from typing import TypeAlias
 from aiohttp import web
 
 from duologue.gateway.ws import loop_channel
-from duologue.gateway.ws.channel import Channel, Timing
+from duologue.gateway.ws.channel import Channel, ChannelTiming
 from duologue.telemetry import get_logger
 
 Accept: TypeAlias = Callable[
-    [web.Request, str | None, int, Timing], Awaitable[tuple[web.StreamResponse, Channel]]
+    [web.Request, str | None, int, ChannelTiming], Awaitable[tuple[web.StreamResponse, Channel]]
 ]
 """Answers a checked handshake with a subprotocol, for messages of so many bytes at most."""
 

@@ -18,7 +18,7 @@ from aiohttp import WSMsgType, web
 from aiohttp._websocket.reader import WebSocketDataQueue, WebSocketReader
 from aiohttp.web_protocol import RequestHandler
 
-from duologue.gateway.ws.channel import Channel, Timing
+from duologue.gateway.ws.channel import Channel, ChannelTiming
 from duologue.gateway.ws.handshake import answer
 from duologue.gateway.ws.heartbeat import Beat
 from duologue.gateway.ws.read_turns import PacedParser, ReadTurns
@@ -33,7 +33,7 @@ class Upgraded(web.StreamResponse):
 
 
 async def accept(
-    request: web.Request, protocol: str | None, max_message_bytes: int, timing: Timing
+    request: web.Request, protocol: str | None, max_message_bytes: int, timing: ChannelTiming
 ) -> tuple[web.StreamResponse, Channel]:
     """Answer a checked handshake, and select ``protocol``.
 
@@ -58,7 +58,7 @@ class CallbackChannel(Channel):
         request: web.Request,
         transport: asyncio.Transport,
         max_message_bytes: int,
-        timing: Timing,
+        timing: ChannelTiming,
     ) -> None:
         super().__init__(transport, request.writer, timing)
         self._protocol: RequestHandler | None = request.protocol

@@ -56,7 +56,7 @@ _log = get_logger("gateway")
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class ChannelTiming:
     """When things happen on channels; they share one.
 
     Args:
@@ -98,7 +98,7 @@ class Channel(ABC):
     )
 
     def __init__(
-        self, transport: asyncio.Transport, writer: AbstractStreamWriter, timing: Timing
+        self, transport: asyncio.Transport, writer: AbstractStreamWriter, timing: ChannelTiming
     ) -> None:
         self._transport = transport
         self._writer = writer

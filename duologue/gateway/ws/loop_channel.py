@@ -10,7 +10,7 @@ import asyncio
 from aiohttp import WSMsgType, web
 
 from duologue.core.tasks import CrashBarrier
-from duologue.gateway.ws.channel import Channel, Timing
+from duologue.gateway.ws.channel import Channel, ChannelTiming
 from duologue.gateway.ws.heartbeat import Beat
 
 _LOOK_EVERY_S = 0.05
@@ -27,7 +27,7 @@ class ReceivingResponse(web.WebSocketResponse[bool]):
 
 
 async def accept(
-    request: web.Request, protocol: str | None, max_message_bytes: int, timing: Timing
+    request: web.Request, protocol: str | None, max_message_bytes: int, timing: ChannelTiming
 ) -> tuple[web.StreamResponse, Channel]:
     """Answer a checked handshake, and select ``protocol``.
 
@@ -75,7 +75,7 @@ class LoopChannel(Channel):
         response: ReceivingResponse,
         request: web.Request,
         transport: asyncio.Transport,
-        timing: Timing,
+        timing: ChannelTiming,
     ) -> None:
         super().__init__(transport, request.writer, timing)
         self._response = response

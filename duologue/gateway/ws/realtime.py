@@ -16,7 +16,7 @@ from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.ws.accept import choose_accept
-from duologue.gateway.ws.channel import Timing
+from duologue.gateway.ws.channel import ChannelTiming
 from duologue.gateway.ws.connection import Connection
 from duologue.gateway.ws.form import ConnectionForm, connection_form
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
@@ -53,7 +53,7 @@ class RealtimeEndpoint:
         admission: Admission,
         access: Access,
         settings: GatewaySettings,
-        timing: Timing,
+        timing: ChannelTiming,
         connections: OpenConnections | None = None,
         observe: Observe = no_calls,
     ) -> None:

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from duologue.protocol.delivery import Delivery
 from duologue.protocol.duplex.config import OverlapPolicy
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.items import Item
+from duologue.protocol.on_interruption import OnInterruption
 
 TurnState: TypeAlias = Literal["idle", "user_speaking", "assistant_speaking", "both_speaking"]
 
@@ -20,7 +20,7 @@ TurnState: TypeAlias = Literal["idle", "user_speaking", "assistant_speaking", "b
 class HeartbeatAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="session.heartbeat_ack"):
     """The server is still there, too."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     next_sample: int
@@ -33,7 +33,7 @@ class InputAccepted(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_
     Sent about once for each second of audio, to a client whose appends carry ``start_sample``.
     """
 
-    delivery: ClassVar[Delivery] = Delivery.DROPPABLE
+    delivery: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
 
     next_sample: int
     """The first sample that the server does not have, on the client's own count."""
@@ -78,7 +78,7 @@ class AcknowledgedPosition(msgspec.Struct, frozen=True, kw_only=True):
 class PlaybackAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="playback.acknowledged"):
     """A ``playback.ack`` was taken in."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     event: AcknowledgedPosition
 
@@ -86,7 +86,7 @@ class PlaybackAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="playb
 class ResponseSpeak(msgspec.Struct, frozen=True, kw_only=True, tag="response.speak"):
     """The model has decided to speak: output follows."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -105,7 +105,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
 class ResponseListen(msgspec.Struct, frozen=True, kw_only=True, tag="response.listen"):
     """Nothing is said for now, and the conversation goes on."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     epoch: int
@@ -122,7 +122,7 @@ class OverlapMeasured(msgspec.Struct, frozen=True, kw_only=True):
 class OverlapDecided(msgspec.Struct, frozen=True, kw_only=True, tag="overlap.decision"):
     """The person spoke over the answer, and this is what it means."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     epoch: int
@@ -140,7 +140,7 @@ class OverlapDecided(msgspec.Struct, frozen=True, kw_only=True, tag="overlap.dec
 class TurnEvent(msgspec.Struct, frozen=True, kw_only=True, tag="turn.event"):
     """The floor changed hands, or may soon."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     event: Literal[
@@ -153,7 +153,7 @@ class TurnEvent(msgspec.Struct, frozen=True, kw_only=True, tag="turn.event"):
 class SessionClosed(msgspec.Struct, frozen=True, kw_only=True, tag="session.closed"):
     """The client closed the session. The last event; then the connection is closed with 1000."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     reason: str
@@ -163,7 +163,7 @@ class SessionClosed(msgspec.Struct, frozen=True, kw_only=True, tag="session.clos
 class SessionExpired(msgspec.Struct, frozen=True, kw_only=True, tag="session.expired"):
     """The server ends the session. The last event before the connection is closed."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     reason: str
@@ -181,7 +181,7 @@ class SessionQueued(msgspec.Struct, frozen=True, kw_only=True, tag="session.queu
     again whenever the position changes. It has no number.
     """
 
-    delivery: ClassVar[Delivery] = Delivery.DROPPABLE
+    delivery: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
 
     position: int
     """Place in the queue; 1 is the next."""
@@ -196,7 +196,7 @@ class SessionExpiring(msgspec.Struct, frozen=True, kw_only=True, tag="session.ex
     At the limit no new answer begins; the one that is running may finish, for a while.
     """
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     seconds_left: int
@@ -213,7 +213,7 @@ class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
     interruption has taken back meanwhile.
     """
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     session: DuplexSessionResource
@@ -235,7 +235,7 @@ class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
 class SessionReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="session.replaced"):
     """Another connection has taken the session over. The last event of this one."""
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     attachment_generation: int
@@ -275,7 +275,7 @@ class ResyncRequired(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
     It has no number.
     """
 
-    delivery: ClassVar[Delivery] = Delivery.MUST_DELIVER
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     reason: Literal["journal_gap", "sound_gap"]

@@ -15,14 +15,14 @@ import msgspec
 
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples, samples_to_ms
 from duologue.core.errors import LimitExceeded
-from duologue.protocol.delivery import Delivery
 from duologue.protocol.events import Event, ItemAdded, ItemDone, ItemRetrieved
 from duologue.protocol.items import text_bytes
+from duologue.protocol.on_interruption import OnInterruption
 from duologue.protocol.response_events import (
     AudioTranscriptDelta,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
-    TextDelta,
+    OutputTextDelta,
 )
 
 EVENT_BYTES = 256
@@ -59,7 +59,7 @@ class NextItem(msgspec.Struct, frozen=True, gc=False):
     all of it.
     """
 
-    delivery: ClassVar[Delivery] = Delivery.CLEARABLE
+    delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
 
     response_id: str
 
@@ -245,7 +245,7 @@ class OutputBuffer:
                 self.held_bytes -= len(entry)
                 continue
             unseen = unseen or isinstance(entry, NextItem)
-            if unseen or entry.delivery is Delivery.CLEARABLE:
+            if unseen or entry.delivery is OnInterruption.CLEARABLE:
                 self._release(entry)
             else:
                 kept.append(entry)
@@ -315,7 +315,7 @@ class OutputBuffer:
                 self._check_events()
                 self._check_bytes(size)
             except OutputOverflow:
-                if event.delivery is Delivery.DROPPABLE:
+                if event.delivery is OnInterruption.DROPPABLE:
                     self.dropped_events += 1
                     return False
                 raise
@@ -346,7 +346,7 @@ class OutputBuffer:
 def booked_bytes(event: Event | NextItem) -> int:
     """What an event counts as, here and when it is sent."""
     match event:
-        case AudioTranscriptDelta(delta=text) | TextDelta(delta=text):
+        case AudioTranscriptDelta(delta=text) | OutputTextDelta(delta=text):
             return EVENT_BYTES + len(text)
         case FunctionCallArgumentsDelta(delta=text) | FunctionCallArgumentsDone(arguments=text):
             return EVENT_BYTES + len(text)

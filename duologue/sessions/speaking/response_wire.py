@@ -38,8 +38,8 @@ from duologue.protocol.response_events import (
     OutputItemAdded,
     OutputItemDone,
     OutputPart,
+    OutputTextDelta,
     ResponseDone,
-    TextDelta,
     TextDone,
     TextPart,
 )
@@ -123,7 +123,7 @@ def text_delta(response: Response, message: OutputMessage, text: str) -> Event:
     """Return the event for a piece of text."""
     if message.audio:
         return AudioTranscriptDelta(**_place(response, message), delta=text)
-    return TextDelta(**_place(response, message), delta=text)
+    return OutputTextDelta(**_place(response, message), delta=text)
 
 
 def arguments_delta(response: Response, call: OutputCall, piece: str) -> Event:

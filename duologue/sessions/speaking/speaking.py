@@ -18,8 +18,8 @@ from duologue.protocol.response_config import ResponseConfig
 from duologue.protocol.response_events import (
     AudioTranscriptDelta,
     FunctionCallArgumentsDelta,
+    OutputTextDelta,
     ResponseCreated,
-    TextDelta,
 )
 from duologue.sessions.echo.echo import EchoJudge
 from duologue.sessions.history.history import History
@@ -291,7 +291,9 @@ class Speaking:
                 self._turn_to_next_item(self._responses[event.response_id])
             else:
                 room -= booked_bytes(event)
-                if isinstance(event, AudioTranscriptDelta | TextDelta | FunctionCallArgumentsDelta):
+                if isinstance(
+                    event, AudioTranscriptDelta | OutputTextDelta | FunctionCallArgumentsDelta
+                ):
                     self._deliver_text(event)
                 events.append(event)
         return events
@@ -362,7 +364,7 @@ class Speaking:
         self.unsettled = True
 
     def _deliver_text(
-        self, event: AudioTranscriptDelta | TextDelta | FunctionCallArgumentsDelta
+        self, event: AudioTranscriptDelta | OutputTextDelta | FunctionCallArgumentsDelta
     ) -> None:
         response = self._responses.get(event.response_id)
         if response is not None:

@@ -28,7 +28,7 @@ from duologue.protocol.events import (
 )
 from duologue.protocol.items import FunctionCallItem, InputText, MessageItem
 from duologue.protocol.json_codec import UnknownEvent
-from duologue.protocol.response_events import OutputItemAdded, TextDelta, TextDone
+from duologue.protocol.response_events import OutputItemAdded, OutputTextDelta, TextDone
 from duologue.protocol.session_config import SemanticVad
 from tests.fakes.server import (
     FakeAnswer,
@@ -299,7 +299,7 @@ def test_a_written_answer_is_read_as_it_comes(caller: Caller) -> None:
         "output_index": 0,
         "content_index": 0,
     }
-    caller.hear(answer.created(), answer.item_added(), TextDelta(**place, delta="Hel"))
+    caller.hear(answer.created(), answer.item_added(), OutputTextDelta(**place, delta="Hel"))
     assert caller.line(answer.item_id).heard_text == "Hel"
     caller.hear(TextDone(**place, text="Hello"), answer.done())
     assert caller.line(answer.item_id).state is LineState.DONE

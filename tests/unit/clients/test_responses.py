@@ -10,7 +10,7 @@ from duologue.clients.responses import MAX_WAITING, Response, Responses, Respons
 from duologue.clients.track import TrackAudio, TrackDone
 from duologue.protocol.audio_formats import PcmFormat, PcmuFormat
 from duologue.protocol.items import FunctionCallItem
-from duologue.protocol.response_events import OutputItemDone, TextDelta
+from duologue.protocol.response_events import OutputItemDone, OutputTextDelta
 from tests.fakes.server import FakeAnswer, speech_started
 
 RATE_HZ = 24_000
@@ -77,7 +77,7 @@ async def test_audio_is_handed_out_as_it_comes_to_each_who_wants_it() -> None:
 async def test_written_answers_have_text_and_other_formats_become_pcm() -> None:
     answer = FakeAnswer("a", PcmuFormat())
     responses, response = begun(answer)
-    text = TextDelta(
+    text = OutputTextDelta(
         response_id=answer.response_id, item_id="i", output_index=0, content_index=0, delta="yes"
     )
     told(responses, text, answer.audio(10, b"\xff"), answer.done())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from duologue.composition.orders import HostOrder, Ready, read_report, write_line
+from duologue.composition.orders import HostOrder, HostReady, read_report, write_line
 
 CONFIG = {
     "models": [{"name": "echo", "plugin": "echo"}],
@@ -27,7 +27,7 @@ def test_a_part_does_what_its_order_says_until_nobody_wants_it(tmp_path: Path) -
         order = HostOrder(name="host", socket=str(tmp_path / "host.sock"))
         process.stdin.write(write_line(order))
         process.stdin.flush()
-        assert read_report(process.stdout.readline()) == Ready()
+        assert read_report(process.stdout.readline()) == HostReady()
         process.stdin.close()
         assert process.wait() == 0
 

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from duologue.composition.orders import (
-    Drained,
     EdgeOrder,
+    HostDrained,
     HostOrder,
-    Listening,
+    HostReady,
     Order,
     PartReport,
-    Ready,
+    TakesConnections,
     read_order,
     read_report,
     write_line,
@@ -29,7 +29,9 @@ def test_an_order_is_one_line(order: Order) -> None:
     assert read_order(line) == order
 
 
-@pytest.mark.parametrize("report", [Listening("http://localhost:1"), Ready(), Drained()])
+@pytest.mark.parametrize(
+    "report", [TakesConnections("http://localhost:1"), HostReady(), HostDrained()]
+)
 def test_a_report_is_one_line(report: PartReport) -> None:
     assert read_report(write_line(report)) == report
 

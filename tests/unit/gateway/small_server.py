@@ -30,7 +30,7 @@ from duologue.gateway.settings import NOT_KEYS, GatewaySettings
 from duologue.gateway.telephony.endpoint import PhoneEndpoint
 from duologue.gateway.telephony.signed import TwilioRequests
 from duologue.gateway.telephony.voice import TwilioVoiceRoutes
-from duologue.gateway.ws.channel import Timing
+from duologue.gateway.ws.channel import ChannelTiming
 from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.hosts.call_queue import CallQueue
@@ -97,7 +97,7 @@ async def small_server(
     host = LocalHost(manager, clock, wheel, CallQueue(settings.queued_calls))
     access = Access(settings, clock, metrics)
     admission = Admission(host, lambda: server.workers)
-    timing = Timing(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
+    timing = ChannelTiming(clock, wheel, settings.heartbeat_s, settings.close_timeout_s)
     connections = OpenConnections()
     realtime = RealtimeEndpoint(host, admission, access, settings, timing, connections)
     signed = TwilioRequests(settings.telephony)

@@ -32,9 +32,9 @@ from duologue.protocol.response_events import (
     AudioTranscriptDelta,
     AudioTranscriptDone,
     OutputItemDone,
+    OutputTextDelta,
     ResponseCreated,
     ResponseDone,
-    TextDelta,
     TextDone,
 )
 from duologue.protocol.response_resource import (
@@ -65,7 +65,7 @@ def message(kind: str, **fields: Any) -> bytes:
         (AudioDone(**PLACE), "response.audio.done"),
         (AudioTranscriptDelta(**PLACE, delta="x"), "response.audio_transcript.delta"),
         (AudioTranscriptDone(**PLACE, transcript="x"), "response.audio_transcript.done"),
-        (TextDelta(**PLACE, delta='"response.output_text'), "response.text.delta"),
+        (OutputTextDelta(**PLACE, delta='"response.output_text'), "response.text.delta"),
         (TextDone(**PLACE, text="x"), "response.text.done"),
     ],
 )

@@ -23,7 +23,7 @@ import msgspec
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.payloads import NO_TOOLS, ChatMessage, ChatRequest, TokenUsage
 from duologue.engines.runners.apart import step_apart
-from duologue.engines.runners.background import Feed
+from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.llm.answer_reader import AnswerReader
 from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED, chat_body, chunk_from
@@ -69,7 +69,7 @@ class ChatServer(Protocol):
 class _Task:
     """A job in a slot."""
 
-    def __init__(self, request: ChatRequest, slot: Slot, feed: Feed) -> None:
+    def __init__(self, request: ChatRequest, slot: Slot, feed: OutputFeed) -> None:
         self.request = request
         self.slot = slot
         self.feed = feed
@@ -91,7 +91,7 @@ class LlamaCppRunner:
     def warm_up(self) -> None:
         """Read and write a few tokens in every slot."""
         for slot in self._slots:
-            feed = Feed(lambda: None, capacity=_WARM_UP.max_tokens + 64)
+            feed = OutputFeed(lambda: None, capacity=_WARM_UP.max_tokens + 64)
             self._run(_Task(_WARM_UP, slot, feed))
             error = feed.take().error
             if error is not None:
@@ -141,7 +141,7 @@ class LlamaCppRunner:
         slot.busy = True
         # What it will have read, at most; a cancelled task may leave less.
         slot.cached = _read_by(request)
-        task = _Task(request, slot, Feed(self._wake, capacity=request.max_tokens + 64))
+        task = _Task(request, slot, OutputFeed(self._wake, capacity=request.max_tokens + 64))
         job.state = task
         threading.Thread(target=self._run, args=(task,), name="answer", daemon=True).start()
         return Step()

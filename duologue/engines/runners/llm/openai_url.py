@@ -15,7 +15,7 @@ import msgspec
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import ChatRequest, TokenUsage
 from duologue.engines.runners.apart import step_apart
-from duologue.engines.runners.background import Feed
+from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.http_stream import HttpPost, Upstream, read_api_key
 from duologue.engines.runners.llm.answer_reader import AnswerReader
@@ -52,7 +52,7 @@ class ChatUrlSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class _Answer:
     """A job: its connection and what has come through it."""
 
-    def __init__(self, post: HttpPost, feed: Feed, reader: AnswerReader) -> None:
+    def __init__(self, post: HttpPost, feed: OutputFeed, reader: AnswerReader) -> None:
         self.post = post
         self.feed = feed
         self.reader = reader
@@ -104,7 +104,9 @@ class ChatUrlRunner:
             return Step((TokenUsage(0, 0),), done=True)
         body = msgspec.json.encode(self._body(request))
         post = HttpPost(self._upstream, "/chat/completions", body)
-        job.state = answer = _Answer(post, Feed(self._wake, _WAITING_PIECES), AnswerReader(request))
+        job.state = answer = _Answer(
+            post, OutputFeed(self._wake, _WAITING_PIECES), AnswerReader(request)
+        )
         threading.Thread(target=_follow, args=(answer,), name="chat", daemon=True).start()
         return Step()
 

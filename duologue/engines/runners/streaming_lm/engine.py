@@ -83,7 +83,7 @@ class Opening:
         return len(self.prompt.rows) + (0 if self.voice is None else len(self.voice))
 
 
-class Spoken(NamedTuple):
+class SpokenFrame(NamedTuple):
     """What a stream said in one frame.
 
     Args:
@@ -369,7 +369,7 @@ class FrameEngine:
         self._wait()
         return [stream.slot for stream, _ in ended]
 
-    def step(self, slots: Sequence[int], pcm: Sequence[Samples]) -> list[Spoken]:
+    def step(self, slots: Sequence[int], pcm: Sequence[Samples]) -> list[SpokenFrame]:
         """Let live slots hear a frame and say one; the others stay as they are.
 
         Shapes:
@@ -399,7 +399,7 @@ class FrameEngine:
             stream.log.append(tokens[row])
             text, *codes = numbers[row]
             said, heard = tuple(codes[:codebooks]), tuple(codes[codebooks:])
-            spoken.append(Spoken(slot, frame, samples[row], text, said, heard))
+            spoken.append(SpokenFrame(slot, frame, samples[row], text, said, heard))
         return spoken
 
     def _enter(self, stream: _Stream) -> None:

@@ -18,7 +18,6 @@ from duologue.codecs.pcm import float_to_pcm, pcm_to_float
 from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError, EngineError
-from duologue.engines.inbox import Inbox
 from duologue.engines.models.moshi_lm.tokenizer import TextStream, TextTokenizer
 from duologue.engines.payloads import (
     AudioChunk,
@@ -50,10 +49,11 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
     GroupPlan,
-    Timing,
+    StepTiming,
     capacity,
     plan_groups,
 )
+from duologue.engines.worker_inbox import WorkerInbox
 
 log = structlog.get_logger(__name__)
 
@@ -122,7 +122,7 @@ class StreamingLm:
         self._wake = wake
         self._clock = clock or SystemClock()
         self._feed = FeedLimits(frame_samples=engine.frame_samples, rate_hz=engine.rate_hz)
-        self._inbox: Inbox[_Posted] = Inbox()
+        self._inbox: WorkerInbox[_Posted] = WorkerInbox()
         self._loop: TickLoop | None = None
         self._running = threading.Lock()
         self._is_running = False
@@ -195,7 +195,9 @@ class StreamingLm:
             return costs.of_frame(rows) + margin_s
 
         slots = self._engine.limits.slots
-        timing = Timing(period_s=self._feed.period_s, message_s=self._settings.message_ms / 1000)
+        timing = StepTiming(
+            period_s=self._feed.period_s, message_s=self._settings.message_ms / 1000
+        )
         if not self._engine.on_gpu:
             # For small models and tests: there, frames that are late are better than none.
             everybody = GroupPlan(1, slots, timing.longest_wait_s(1))

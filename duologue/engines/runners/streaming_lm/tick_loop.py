@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from duologue.core.errors import CapacityError, EngineError
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, Spoken
+from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, SpokenFrame
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
@@ -53,7 +53,7 @@ class Mailbox:
 class Said:
     """One frame, and what its stream has gone through by then."""
 
-    frame: Spoken
+    frame: SpokenFrame
     rewinds: int
 
 

@@ -16,7 +16,7 @@ from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark
 from duologue.engines.runners.apart import step_apart
-from duologue.engines.runners.background import Feed
+from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.http_stream import HttpPost, Upstream, read_api_key
 from duologue.engines.runners.registry import RunnerType, Wake
@@ -63,7 +63,7 @@ class _Speech:
     """A job: clauses that wait for their turn, the one being spoken, and what has come of it."""
 
     def __init__(self, wake: Wake) -> None:
-        self.feed = Feed(wake, _WAITING_PIECES)
+        self.feed = OutputFeed(wake, _WAITING_PIECES)
         self.clauses: queue.Queue[SpeakText | None] = queue.Queue(maxsize=_WAITING_CLAUSES)
         self.post: HttpPost | None = None
         self.finished = False

@@ -216,7 +216,7 @@ class TestQueue:
             assert here.placed() == ["a"]
 
 
-class TestBacklog:
+class TestInputAllowance:
     async def test_input_that_is_too_much_is_not_sent_and_the_job_must_end(self) -> None:
         async with scene(max_jobs=2, max_input_bytes=LIMIT_BYTES) as here:
             here.open("a", "b")

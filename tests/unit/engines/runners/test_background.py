@@ -6,7 +6,7 @@ import pytest
 
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import SpeechMark, TextDelta, TokenUsage
-from duologue.engines.runners.background import Feed
+from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Step
 
 
@@ -19,7 +19,7 @@ class Counter:
 
 
 def test_outputs_come_out_in_order_and_text_is_merged() -> None:
-    feed = Feed(Counter(), capacity=8)
+    feed = OutputFeed(Counter(), capacity=8)
     for output in (TextDelta("Hel"), TextDelta("lo"), SpeechMark(5, 1), TextDelta("!")):
         feed.put(output)
     assert feed.take() == Step([TextDelta("Hello"), SpeechMark(5, 1), TextDelta("!")])
@@ -28,7 +28,7 @@ def test_outputs_come_out_in_order_and_text_is_merged() -> None:
 
 def test_each_piece_of_news_wakes_the_worker() -> None:
     wake = Counter()
-    feed = Feed(wake, capacity=8)
+    feed = OutputFeed(wake, capacity=8)
     feed.put(TextDelta("a"))
     assert wake.count == 1
     feed.end()
@@ -36,7 +36,7 @@ def test_each_piece_of_news_wakes_the_worker() -> None:
 
 
 def test_the_end_comes_with_the_last_outputs() -> None:
-    feed = Feed(Counter(), capacity=8)
+    feed = OutputFeed(Counter(), capacity=8)
     feed.put(TextDelta("a"))
     feed.put(TokenUsage(1, 1))
     feed.end()
@@ -45,7 +45,7 @@ def test_the_end_comes_with_the_last_outputs() -> None:
 
 
 def test_an_error_comes_after_what_was_made_before_it() -> None:
-    feed = Feed(Counter(), capacity=8)
+    feed = OutputFeed(Counter(), capacity=8)
     error = EngineError("broken")
     feed.put(TextDelta("a"))
     feed.end(error)
@@ -53,14 +53,14 @@ def test_an_error_comes_after_what_was_made_before_it() -> None:
 
 
 def test_only_the_first_end_counts() -> None:
-    feed = Feed(Counter(), capacity=8)
+    feed = OutputFeed(Counter(), capacity=8)
     feed.end()
     feed.end(EngineError("too late"))
     assert feed.take() == Step([], done=True)
 
 
 def test_a_full_feed_holds_its_thread_until_something_is_taken() -> None:
-    feed = Feed(Counter(), capacity=1)
+    feed = OutputFeed(Counter(), capacity=1)
     entered, passed = threading.Event(), threading.Event()
 
     def make() -> None:
@@ -81,7 +81,7 @@ def test_a_full_feed_holds_its_thread_until_something_is_taken() -> None:
 
 @pytest.mark.parametrize("full", [True, False])
 def test_a_stopped_feed_lets_its_thread_go_and_keeps_nothing(full: bool) -> None:
-    feed = Feed(Counter(), capacity=1)
+    feed = OutputFeed(Counter(), capacity=1)
     if full:
         feed.put(SpeechMark(1, 1))
     thread = threading.Thread(target=feed.put, args=(SpeechMark(2, 2),))

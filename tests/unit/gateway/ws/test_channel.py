@@ -7,7 +7,12 @@ import asyncio
 from aiohttp import WSMsgType
 
 from duologue.core.wheel import TimerWheel
-from duologue.gateway.ws.channel import HIGH_WATER_BYTES, MAX_WAITING_PONG_BYTES, Channel, Timing
+from duologue.gateway.ws.channel import (
+    HIGH_WATER_BYTES,
+    MAX_WAITING_PONG_BYTES,
+    Channel,
+    ChannelTiming,
+)
 from duologue.gateway.ws.frames import close_frame, ping_frame, pong_frame
 from tests.fakes.clock import FakeClock
 
@@ -63,7 +68,7 @@ class Scene:
         self.clock = FakeClock(100.0)
         self.wheel = TimerWheel(self.clock.call_at)
         self.transport = FakeTransport()
-        timing = Timing(self.clock, self.wheel, heartbeat_s=20.0, close_timeout_s=2.0)
+        timing = ChannelTiming(self.clock, self.wheel, heartbeat_s=20.0, close_timeout_s=2.0)
         self.channel = IdleChannel(self.transport, None, timing)
         self.messages: list[bytes] = []
 

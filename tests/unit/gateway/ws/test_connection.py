@@ -16,7 +16,7 @@ from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import AudioCleared, ErrorBody, Event
 from duologue.protocol.json_codec import REALTIME_JSON, decode_command, encode_event
-from duologue.protocol.response_events import TextDelta
+from duologue.protocol.response_events import OutputTextDelta
 from duologue.sessions.port import Attachment, Batch, Delivery
 
 CLEAR = b'{"type":"input_audio_buffer.clear"}'
@@ -342,7 +342,7 @@ async def test_output_for_a_peer_that_is_gone_keeps_nobody_busy() -> None:
 
 async def test_an_event_that_cannot_be_written_ends_the_connection_and_nothing_else() -> None:
     async with Scene() as scene:
-        broken = TextDelta(
+        broken = OutputTextDelta(
             response_id="r", item_id="i", output_index=0, content_index=0, delta="\ud800"
         )
         with capture_logs() as logs:

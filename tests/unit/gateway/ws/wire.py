@@ -13,7 +13,7 @@ from duologue.core.clock import SystemClock
 from duologue.core.wheel import TimerWheel
 from duologue.gateway.errors import errors_in_json
 from duologue.gateway.ws.accept import Accept
-from duologue.gateway.ws.channel import Channel, Timing
+from duologue.gateway.ws.channel import Channel, ChannelTiming
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from tests.fakes.clock import FakeClock
 from tests.unit.gateway.raw_websocket import PATIENCE_S
@@ -61,7 +61,7 @@ class Line:
 class ChannelServer:
     """Accepts WebSockets on ``port``."""
 
-    def __init__(self, accept: Accept, timing: Timing) -> None:
+    def __init__(self, accept: Accept, timing: ChannelTiming) -> None:
         self.port = 0
         self.timing = timing
         self.lines: list[Line] = []
@@ -109,7 +109,7 @@ async def serving(
 ) -> AsyncIterator[ChannelServer]:
     """Serve; with a clock, time stands still until it is moved."""
     wheel = TimerWheel(asyncio.get_running_loop().call_at if clock is None else clock.call_at)
-    timing = Timing(clock or SystemClock(), wheel, heartbeat_s, close_timeout_s)
+    timing = ChannelTiming(clock or SystemClock(), wheel, heartbeat_s, close_timeout_s)
     server = ChannelServer(accept, timing)
     app = web.Application(middlewares=[errors_in_json])
     app.router.add_get("/", server.handle)

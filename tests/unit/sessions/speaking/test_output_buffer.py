@@ -9,7 +9,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from duologue.protocol.delivery import Delivery
 from duologue.protocol.events import (
     AudioCleared,
     Event,
@@ -20,6 +19,7 @@ from duologue.protocol.events import (
     RateLimitsUpdated,
 )
 from duologue.protocol.items import InputText, MessageItem
+from duologue.protocol.on_interruption import OnInterruption
 from duologue.protocol.response_events import AudioTranscriptDelta, ContentPartAdded, TextPart
 from duologue.sessions.speaking.output_buffer import (
     EVENT_BYTES,
@@ -328,7 +328,7 @@ class BufferModel(RuleBasedStateMachine):
         self.control += [
             event
             for event in self.open.pop(response_id)
-            if not isinstance(event, int) and event.delivery is not Delivery.CLEARABLE
+            if not isinstance(event, int) and event.delivery is not OnInterruption.CLEARABLE
         ]
 
     @invariant()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from duologue.duplex_plugins.contract import Capabilities
 from duologue.protocol.events import AudioCleared
 from duologue.protocol.response_events import (
-    TextDelta,
+    OutputTextDelta,
 )
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.speaking.pacing import Pace, pace_of
@@ -131,9 +131,9 @@ def test_a_full_transport_takes_a_part_of_the_text_too_and_the_rest_can_be_taken
     for _ in range(100):
         bench.speaking.say_text(response, "x" * 744, T)
     taken = bench.pull(max_bytes=10_000)
-    assert sum(isinstance(event, TextDelta) for event in taken) <= 10
+    assert sum(isinstance(event, OutputTextDelta) for event in taken) <= 10
     bench.speaking.stop(response, "cancelled", "client_cancelled", T)
-    assert not any(isinstance(event, TextDelta) for event in bench.pull())
+    assert not any(isinstance(event, OutputTextDelta) for event in bench.pull())
 
 
 @given(

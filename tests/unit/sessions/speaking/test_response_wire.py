@@ -25,8 +25,8 @@ from duologue.protocol.response_events import (
     FunctionCallArgumentsDone,
     OutputItemAdded,
     OutputItemDone,
+    OutputTextDelta,
     ResponseDone,
-    TextDelta,
     TextDone,
     TextPart,
 )
@@ -141,7 +141,7 @@ def test_an_answer_that_said_nothing_has_no_item() -> None:
 
 
 def test_deltas_are_of_the_kind_of_the_answer() -> None:
-    for response, kind in ((make_response(), AudioTranscriptDelta), (written(), TextDelta)):
+    for response, kind in ((make_response(), AudioTranscriptDelta), (written(), OutputTextDelta)):
         assert isinstance(text_delta(response, message_of(response), "x"), kind)
     response = make_response()
     delta = audio_delta(response, message_of(response), b"\xff")

@@ -13,9 +13,9 @@ from duologue.protocol.response_events import (
     AudioDelta,
     AudioTranscriptDelta,
     OutputItemAdded,
+    OutputTextDelta,
     ResponseCreated,
     ResponseDone,
-    TextDelta,
 )
 from duologue.sessions.speaking.output_buffer import OutputLimits, OutputOverflow
 from duologue.sessions.speaking.pacing import Pace
@@ -91,7 +91,7 @@ def test_a_written_answer_ends_with_its_last_word() -> None:
     bench.speaking.say_text(response, "Hello.", T)
     bench.speaking.generated(response, "completed", "", None)
     events = bench.pull()
-    assert [event.delta for event in events if isinstance(event, TextDelta)] == ["Hello."]
+    assert [event.delta for event in events if isinstance(event, OutputTextDelta)] == ["Hello."]
     done(events)
 
 

@@ -31,7 +31,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class StepTiming:
     """What the length of a step is judged by.
 
     Args:
@@ -61,7 +61,7 @@ class Timing:
 
 
 def plan_groups(
-    sessions: int, cost: StepCost, timing: Timing, max_groups: int = MAX_GROUPS
+    sessions: int, cost: StepCost, timing: StepTiming, max_groups: int = MAX_GROUPS
 ) -> GroupPlan | None:
     """Choose the fewest groups that keep every frame in time; ``None`` where no number does.
 
@@ -74,13 +74,13 @@ def plan_groups(
     return None
 
 
-def capacity(cost: StepCost, timing: Timing, most: int, max_groups: int = MAX_GROUPS) -> int:
+def capacity(cost: StepCost, timing: StepTiming, most: int, max_groups: int = MAX_GROUPS) -> int:
     """Tell how many sessions are in time, up to ``most``, in whatever number of groups."""
     held = (g * _most_rows(g, most, cost, timing) for g in range(1, max_groups + 1))
     return min(most, max(held))
 
 
-def _most_rows(groups: int, most: int, cost: StepCost, timing: Timing) -> int:
+def _most_rows(groups: int, most: int, cost: StepCost, timing: StepTiming) -> int:
     rows = 0
     while rows < most and timing.fits(groups, cost(rows + 1)):
         rows += 1

@@ -8,7 +8,7 @@ import torch
 
 from duologue.core.errors import CapacityError
 from duologue.engines.models.moshi_lm.sampling import GREEDY
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, Spoken
+from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, SpokenFrame
 from tests.unit.engines.runners.streaming_lm.tiny_network import (
     CONFIG,
     WINDOW,
@@ -29,11 +29,11 @@ def start(one: FrameEngine, how: Opening) -> int:
     return slot
 
 
-def talk(one: FrameEngine, slot: int, frames: int, seed: int) -> list[Spoken]:
+def talk(one: FrameEngine, slot: int, frames: int, seed: int) -> list[SpokenFrame]:
     return [one.step([slot], [pcm])[0] for pcm in speech(frames, seed)]
 
 
-def same(some: list[Spoken], others: list[Spoken]) -> bool:
+def same(some: list[SpokenFrame], others: list[SpokenFrame]) -> bool:
     return len(some) == len(others) and all(
         (a.frame, a.text, a.said, a.heard) == (b.frame, b.text, b.said, b.heard)
         and np.array_equal(a.pcm, b.pcm)
@@ -41,7 +41,7 @@ def same(some: list[Spoken], others: list[Spoken]) -> bool:
     )
 
 
-def tokens(spoken: list[Spoken]) -> list[tuple[int, ...]]:
+def tokens(spoken: list[SpokenFrame]) -> list[tuple[int, ...]]:
     return [(each.text, *each.said) for each in spoken]
 
 

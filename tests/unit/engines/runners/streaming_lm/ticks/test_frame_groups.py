@@ -4,7 +4,7 @@ import pytest
 
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
     GroupPlan,
-    Timing,
+    StepTiming,
     capacity,
     plan_groups,
 )
@@ -22,38 +22,38 @@ def cost(rows: int) -> float:
 def test_a_frame_waits_for_one_message_or_for_the_next_group(
     groups: int, message_s: float, wait_s: float
 ) -> None:
-    assert Timing(message_s=message_s).longest_wait_s(groups) == pytest.approx(wait_s)
+    assert StepTiming(message_s=message_s).longest_wait_s(groups) == pytest.approx(wait_s)
 
 
 def test_wait_and_step_together_must_be_in_time() -> None:
-    timing = Timing(message_s=0.080)
+    timing = StepTiming(message_s=0.080)
     assert not timing.fits(1, 0.001), "a message of a whole period leaves no time at all"
     assert timing.fits(2, 0.029)
     assert not timing.fits(2, 0.031)
 
 
 def test_a_step_must_be_done_before_the_next_groups_begins() -> None:
-    assert Timing(message_s=0.001).fits(2, 0.039)
-    assert not Timing(message_s=0.001).fits(2, 0.041)
+    assert StepTiming(message_s=0.001).fits(2, 0.039)
+    assert not StepTiming(message_s=0.001).fits(2, 0.041)
 
 
 def test_the_fewest_groups_that_are_in_time_are_chosen() -> None:
-    fine = Timing(message_s=0.020)
+    fine = StepTiming(message_s=0.020)
     assert plan_groups(80, cost, fine) == GroupPlan(1, 80, pytest.approx(0.03))
     assert plan_groups(120, cost, fine) == GroupPlan(2, 67, pytest.approx(0.03))
-    assert plan_groups(90, cost, Timing()) == GroupPlan(2, 47, pytest.approx(0.05)), (
+    assert plan_groups(90, cost, StepTiming()) == GroupPlan(2, 47, pytest.approx(0.05)), (
         "longer messages, more groups"
     )
 
 
 def test_too_many_sessions_have_no_plan() -> None:
-    assert plan_groups(400, cost, Timing()) is None
-    assert plan_groups(1, lambda _: 0.2, Timing()) is None
+    assert plan_groups(400, cost, StepTiming()) is None
+    assert plan_groups(1, lambda _: 0.2, StepTiming()) is None
 
 
 def test_capacity_is_the_most_that_has_a_plan() -> None:
-    for timing in (Timing(), Timing(message_s=0.020)):
+    for timing in (StepTiming(), StepTiming(message_s=0.020)):
         most = capacity(cost, timing, most=400)
         assert plan_groups(most, cost, timing) is not None
         assert plan_groups(most + 1, cost, timing) is None
-    assert capacity(cost, Timing(), most=10) == 10
+    assert capacity(cost, StepTiming(), most=10) == 10

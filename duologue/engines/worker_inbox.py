@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Inbox(Generic[T]):
+class WorkerInbox(Generic[T]):
     """Many senders, one taker.
 
     The lock is used as a signal: the taker acquires it to sleep, a sender releases it to wake

@@ -12,8 +12,8 @@ TOO_MUCH_INPUT = "rate_limited"
 """Whether the caller sends too fast or the model is too slow: the same, sent slower, may work."""
 
 
-class Backlog:
-    """The input of one job that was sent, and that no step has taken as far as is known."""
+class InputAllowance:
+    """Counts the input of one job that was sent, and that no step has taken as far as is known."""
 
     __slots__ = ("_limit_bytes", "waiting_bytes")
 

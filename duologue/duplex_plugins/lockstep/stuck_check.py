@@ -5,7 +5,7 @@ from __future__ import annotations
 from duologue.engines.payloads import LockstepFrame
 
 
-class Watchdog:
+class StuckCheck:
     """One stream's.
 
     Args:

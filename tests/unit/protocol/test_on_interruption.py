@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from typing import get_args
 
-from duologue.protocol.delivery import Delivery
 from duologue.protocol.events import Event
+from duologue.protocol.on_interruption import OnInterruption
 
 
-def tags(delivery: Delivery) -> set[str]:
+def tags(delivery: OnInterruption) -> set[str]:
     members = [member for member in get_args(Event) if member.delivery is delivery]
     return {member.__struct_config__.tag for member in members}
 
 
 def test_an_interruption_takes_back_what_was_not_heard_and_nothing_else() -> None:
-    assert tags(Delivery.CLEARABLE) == {
+    assert tags(OnInterruption.CLEARABLE) == {
         "response.output_audio.delta",
         "response.output_audio_transcript.delta",
         "response.output_text.delta",
@@ -20,7 +20,7 @@ def test_an_interruption_takes_back_what_was_not_heard_and_nothing_else() -> Non
 
 
 def test_only_progress_may_be_dropped() -> None:
-    assert tags(Delivery.DROPPABLE) == {
+    assert tags(OnInterruption.DROPPABLE) == {
         "rate_limits.updated",
         "input_audio_buffer.accepted",
         "session.queued",
@@ -28,4 +28,4 @@ def test_only_progress_may_be_dropped() -> None:
 
 
 def test_every_event_says_what_happens_to_it() -> None:
-    assert all(isinstance(member.delivery, Delivery) for member in get_args(Event))
+    assert all(isinstance(member.delivery, OnInterruption) for member in get_args(Event))

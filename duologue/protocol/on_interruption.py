@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Delivery(Enum):
+class OnInterruption(Enum):
     """What an interruption, or a client that reads too slowly, does to an event."""
 
     MUST_DELIVER = "must_deliver"

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import threading
 
-from duologue.engines.inbox import Inbox
+from duologue.engines.worker_inbox import WorkerInbox
 
 
 def test_items_come_out_in_order_and_once() -> None:
-    inbox: Inbox[int] = Inbox()
+    inbox: WorkerInbox[int] = WorkerInbox()
     inbox.put((1, 2))
     inbox.put((3,))
     assert inbox.take(None) == [1, 2, 3]
@@ -14,13 +14,13 @@ def test_items_come_out_in_order_and_once() -> None:
 
 
 def test_without_items_it_waits_no_longer_than_it_may() -> None:
-    inbox: Inbox[int] = Inbox()
+    inbox: WorkerInbox[int] = WorkerInbox()
     assert inbox.take(0) == []
     assert inbox.take(0.001) == []
 
 
 def test_an_old_signal_does_not_hide_a_later_one() -> None:
-    inbox: Inbox[int] = Inbox()
+    inbox: WorkerInbox[int] = WorkerInbox()
     inbox.put((1,))
     assert inbox.take(0) == [1]  # the signal of this put stays behind
     assert inbox.take(None) == []  # and is taken here, once
@@ -29,7 +29,7 @@ def test_an_old_signal_does_not_hide_a_later_one() -> None:
 
 
 def test_a_sleeping_taker_is_woken_by_any_of_many_senders() -> None:
-    inbox: Inbox[int] = Inbox()
+    inbox: WorkerInbox[int] = WorkerInbox()
     taken: list[int] = []
 
     def take_all() -> None:
@@ -55,7 +55,7 @@ def test_a_sleeping_taker_is_woken_by_any_of_many_senders() -> None:
 
 
 def test_it_tells_whether_anything_waits() -> None:
-    inbox: Inbox[int] = Inbox()
+    inbox: WorkerInbox[int] = WorkerInbox()
     assert inbox.is_empty
     inbox.put([1])
     assert not inbox.is_empty
