@@ -34,9 +34,9 @@ from duologue.duplex_plugins.contract import (
     StopRequest,
 )
 from duologue.duplex_plugins.lockstep.loudness import Loudness
+from duologue.duplex_plugins.lockstep.replay_log import ReplayLog
 from duologue.duplex_plugins.lockstep.settings import LockstepSettings
 from duologue.duplex_plugins.lockstep.stuck_check import StuckCheck
-from duologue.duplex_plugins.lockstep.token_log import TokenLog
 from duologue.engines.payloads import (
     AudioChunk,
     LockstepFrame,
@@ -109,7 +109,7 @@ class State:
         spoke: Something was said in this call.
     """
 
-    log: TokenLog
+    log: ReplayLog
     stuck_check: StuckCheck
     config: PluginConfig | None = None
     configured: bool = False
@@ -162,7 +162,7 @@ class LockstepPlugin:
 
     def open(self, config: PluginConfig) -> State:
         """Nothing runs before the person is heard, or an answer is asked for."""
-        return State(TokenLog(self._model.window_frames), self._stuck_check())
+        return State(ReplayLog(self._model.window_frames), self._stuck_check())
 
     def step(self, state: State, item: PluginInput) -> Sequence[PluginEffect]:
         """Hand audio on, and make answers of what comes back."""

@@ -1,7 +1,8 @@
 """What a stream said and heard, frame by frame: enough to go through it again.
 
-With it a stream is taken back to what a person has heard, forked, or brought to life again in
-another process. It holds the frames of one window, 17 numbers each; older ones are overwritten.
+With it a stream is taken back to what a person has heard, or forked; one whose worker was lost
+begins with one (``beginnings.py`` makes it of what the plugin has kept). It holds the frames of one
+window, 17 numbers each; older ones are overwritten.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What a stream has said and heard, as tokens, so that another worker can go on with it."""
+"""What a stream has said and heard, as tokens, so that another worker can go on with it.
+
+The worker that has the stream keeps a log of its own, to rewind and to fork it; this one is here to
+outlive that worker. This module must not know what the tokens mean.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,8 @@ from array import array
 from duologue.engines.payloads import NOT_SAID, LockstepFrame
 
 
-class TokenLog:
-    """The last frames of one stream.
+class ReplayLog:
+    """The last frames of one stream, in the form of ``LockstepStart.log``.
 
     Args:
         most_frames: As many as the model can see; older ones are of no use.
