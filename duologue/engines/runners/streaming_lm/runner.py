@@ -40,8 +40,8 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Hear,
     Join,
     Leave,
-    Mailbox,
     Message,
+    Outlet,
     Rewind,
     Taken,
     TickLoop,
@@ -77,7 +77,7 @@ class _Stream:
     """
 
     text: TextStream
-    mailbox: Mailbox = field(default_factory=Mailbox)
+    outlet: Outlet = field(default_factory=Outlet)
     started: bool = False
     sent_bytes: int = 0
     received_bytes: int = 0
@@ -159,11 +159,11 @@ class StreamingLm:
     def ready(self, job: Job) -> bool:
         """Tell whether something has come in, or is to go out."""
         stream: _Stream = job.state
-        mailbox = stream.mailbox
+        outlet = stream.outlet
         return bool(
             (job.inputs and stream.has_room)
-            or mailbox.spoken
-            or mailbox.error
+            or outlet.spoken
+            or outlet.error
             or (job.input_ended and not job.inputs)
             or self._failed
         )
@@ -224,8 +224,8 @@ class StreamingLm:
         except EngineError as error:
             return Step(error=error)
         outputs: list[Payload] = []
-        while stream.mailbox.spoken:
-            said = stream.mailbox.spoken.popleft()
+        while stream.outlet.spoken:
+            said = stream.outlet.spoken.popleft()
             frame = said.frame
             outputs.append(
                 LockstepFrame(
@@ -240,7 +240,7 @@ class StreamingLm:
             )
         if len(outputs) >= MAX_WAITING_FRAMES:
             posted.append(_Posted(Taken(job.id), stream))
-        failure = stream.mailbox.error
+        failure = stream.outlet.error
         done = job.input_ended and not job.inputs and failure is None
         return Step(outputs, done=done, error=failure)
 
@@ -250,7 +250,7 @@ class StreamingLm:
             past = self._beginnings.log(payload, opening)
             stream.started = True
             self._started += 1
-            return Join(key, opening, stream.mailbox, past)
+            return Join(key, opening, stream.outlet, past)
         if not stream.started:
             raise EngineError(f"a stream begins with LockstepStart, not {type(payload).__name__}")
         match payload:

@@ -1,7 +1,7 @@
 """The beat of a lockstep model: at every tick of a group its streams hear a frame and say one.
 
 Between ticks there is time to read prompts, in chunks that are done before the next tick. News of
-streams comes as messages, in order; what they say goes to the mailbox of each. This module must not
+streams comes as messages, in order; what they say goes to the outlet of each. This module must not
 know threads or jobs of a worker; ``now`` is handed in.
 """
 
@@ -34,7 +34,7 @@ it says nothing which nobody hears."""
 
 
 @dataclass(eq=False, slots=True)
-class Mailbox:
+class Outlet:
     """What a stream has to say; filled by the loop, emptied by another thread.
 
     Who takes ``MAX_WAITING_FRAMES`` or more out of it at once has to say so, by ``Taken``.
@@ -67,7 +67,7 @@ class Join:
 
     key: str
     opening: Opening
-    mailbox: Mailbox
+    outlet: Outlet
     log: TokenLog | None = None
 
 
@@ -103,7 +103,7 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a stream has said was taken, after its mailbox had been full."""
+    """What a stream has said was taken, after its outlet had been full."""
 
     key: str
 
@@ -125,12 +125,12 @@ class _Member:
     Args:
         joined: It is known to the scheduler.
         frozen: As its owner wants it.
-        masked: It takes no part in ticks: frozen, or being taken back, or its mailbox is full.
+        masked: It takes no part in ticks: frozen, or being taken back, or its outlet is full.
     """
 
     key: str
     slot: int
-    mailbox: Mailbox
+    outlet: Outlet
     joined: bool = False
     frozen: bool = False
     masked: bool = False
@@ -142,7 +142,7 @@ class TickLoop:
 
     Args:
         costs: How long prefills take.
-        tell: Called after a tick that put something into mailboxes.
+        tell: Called after a tick that put something into outlets.
     """
 
     def __init__(
@@ -249,10 +249,10 @@ class TickLoop:
                 )
             slot = self._engine.open(message.opening, message.log)
         except CapacityError as error:
-            message.mailbox.error = EngineError(error.message, code=error.code)
+            message.outlet.error = EngineError(error.message, code=error.code)
             self._tell()
             return
-        member = _Member(message.key, slot, message.mailbox)
+        member = _Member(message.key, slot, message.outlet)
         self._members[message.key] = self._by_slot[slot] = member
         self._heard.clear(slot)
 
@@ -266,7 +266,7 @@ class TickLoop:
         if not member.joined:
             return
         member.masked = (
-            member.frozen or member.mailbox.is_full or not self._engine.is_live(member.slot)
+            member.frozen or member.outlet.is_full or not self._engine.is_live(member.slot)
         )
         if member.masked:
             self._scheduler.freeze(member.slot)
@@ -289,6 +289,6 @@ class TickLoop:
         pcm = [self._heard.take(cut) for cut in batch.cuts]
         for spoken in self._engine.step(slots, pcm):
             member = self._by_slot[spoken.slot]
-            member.mailbox.spoken.append(Said(spoken, member.rewinds))
-            if member.mailbox.is_full:
+            member.outlet.spoken.append(Said(spoken, member.rewinds))
+            if member.outlet.is_full:
                 self._mask(member, now)

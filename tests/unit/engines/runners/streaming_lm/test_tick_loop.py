@@ -13,7 +13,7 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Hear,
     Join,
     Leave,
-    Mailbox,
+    Outlet,
     Rewind,
     Taken,
     TickLoop,
@@ -49,11 +49,11 @@ class Call:
     def tell(self) -> None:
         self.told += 1
 
-    def join(self, key: str, seed: int = 1, tokens: int = 0) -> Mailbox:
-        mailbox = Mailbox()
+    def join(self, key: str, seed: int = 1, tokens: int = 0) -> Outlet:
+        outlet = Outlet()
         prompt = persona(tokens) if tokens else None
-        self.loop.take(Join(key, opening(seed, prompt), mailbox), self.now)
-        return mailbox
+        self.loop.take(Join(key, opening(seed, prompt), outlet), self.now)
+        return outlet
 
     def hear(self, key: str, level: float) -> None:
         self.loop.take(Hear(key, np.full(SAMPLES, level, np.float32), self.now), self.now)
@@ -70,11 +70,11 @@ class Call:
 
 def test_a_frame_comes_at_every_tick_audio_or_none() -> None:
     call = Call()
-    mailbox = call.join("a")
+    outlet = call.join("a")
     call.run(0.01)
     call.hear("a", 0.5)
     call.run(10 * PERIOD_S + 0.01)
-    assert [said.frame.frame for said in mailbox.spoken] == list(range(10))
+    assert [said.frame.frame for said in outlet.spoken] == list(range(10))
     assert call.told == 10
     assert call.loop.counters().silent_frames == 9
 
@@ -125,15 +125,15 @@ def test_who_does_not_fit_is_told_so_and_the_others_go_on() -> None:
 
 def test_a_frozen_stream_stands_still_and_what_it_would_hear_is_lost() -> None:
     call = Call()
-    mailbox = call.join("a")
+    outlet = call.join("a")
     call.run(2 * PERIOD_S + 0.01)
     call.loop.take(Freeze("a", True), call.now)
     call.hear("a", 0.5)
     call.run(5 * PERIOD_S + 0.01)
-    assert len(mailbox.spoken) == 2
+    assert len(outlet.spoken) == 2
     call.loop.take(Freeze("a", False), call.now)
     call.run(7 * PERIOD_S + 0.01)
-    assert [said.frame.frame for said in mailbox.spoken] == [0, 1, 2, 3]
+    assert [said.frame.frame for said in outlet.spoken] == [0, 1, 2, 3]
     assert call.loop.counters().dropped_samples == SAMPLES
 
 
@@ -157,11 +157,11 @@ def test_a_stream_whose_frames_nobody_takes_stands_still_until_they_are_taken() 
 
 def test_a_stream_is_taken_back_between_two_ticks() -> None:
     call = Call()
-    mailbox = call.join("a")
+    outlet = call.join("a")
     call.run(6 * PERIOD_S + 0.01)
     call.loop.take(Rewind("a", 3), call.now)
     call.run(8 * PERIOD_S + 0.01)
-    assert [(said.frame.frame, said.rewinds) for said in mailbox.spoken] == [
+    assert [(said.frame.frame, said.rewinds) for said in outlet.spoken] == [
         *((frame, 0) for frame in range(6)),
         (6, 1),
         (7, 1),
@@ -169,7 +169,7 @@ def test_a_stream_is_taken_back_between_two_ticks() -> None:
     # Too far in the future, which changes nothing but the count.
     call.loop.take(Rewind("a", 300), call.now)
     call.run(9 * PERIOD_S + 0.01)
-    assert mailbox.spoken[-1].rewinds == 2
+    assert outlet.spoken[-1].rewinds == 2
 
 
 def test_news_of_a_stream_that_has_left_is_no_error() -> None:
