@@ -92,8 +92,8 @@ async def running_app(
     # Undone from the last to the first, each whatever becomes of the others.
     async with AsyncExitStack() as undo:
         side.undone_by(undo)
-        await side.keep_checkpoints(settings.sessions, clock, undo)
         gateway.undone_by(undo, partial(sessions.close_all, ErrorCode.SHUTTING_DOWN))
+        await side.keep_checkpoints(settings.sessions, clock, undo)
         await gateway.start()
         await side.engine.start(progress)
         await side.keep_jobs(undo)

@@ -92,10 +92,17 @@ class EngineSide:
 
     async def keep_checkpoints(
         self, settings: SessionSettings, clock: Clock, undo: AsyncExitStack
-    ) -> None:
-        """Read what an earlier process has left, and keep what this one would leave."""
+    ) -> list[str]:
+        """Read what an earlier process has left, and keep what this one would leave.
+
+        Args:
+            undo: Is left before sessions are ended: what is open then can be gone on with.
+
+        Returns:
+            The ids of sessions that were left.
+        """
         if settings.checkpoint_folder is None:
-            return
+            return []
         folder = CheckpointFolder(
             settings.checkpoint_folder,
             max_files=settings.checkpoint_files,
@@ -104,10 +111,12 @@ class EngineSide:
         )
         keeper = CheckpointKeeper(folder, self.sessions.all, clock, self.wheel)
         now = clock.now()
-        for kept in await keeper.load(settings.disconnect_grace_s):
+        left = await keeper.load(settings.disconnect_grace_s)
+        for kept in left:
             self.sessions.past.keep(kept, now)
         keeper.start()
         undo.push_async_callback(keeper.stop)
+        return [kept.inheritance.session_id for kept in left]
 
     async def keep_jobs(self, undo: AsyncExitStack) -> None:
         """Take jobs, and go on with those that an earlier process has left.

@@ -6,7 +6,7 @@ This module must not know how its process is started, nor gateways.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +27,7 @@ from duologue.hosts.host_server import HostParts, HostServer
 from duologue.hosts.messages import Status
 from duologue.hosts.rate_limit import RateLimit
 from duologue.hosts.registrar import Registrar
-from duologue.hosts.routing import tagged_ids
+from duologue.hosts.routing import tag_of, tagged_ids
 from duologue.protocol.errors import ErrorCode
 from duologue.settings import Settings
 from duologue.telemetry import LoopLagProbe
@@ -73,14 +73,16 @@ async def running_host(
     directory = configured_directory(hosts)
     new_id = tagged_ids(id_maker(), order.tag) if order.tag else None
     side = make_engine_side(settings, clock, new_id=new_id)
-    loaded = asyncio.Event()
-    server = _server(settings, order, side, clock, loaded)
+    loaded, tags = asyncio.Event(), [order.tag]
+    server = _server(settings, order, side, clock, partial(_look, side, settings, tags, loaded))
     lag = LoopLagProbe(side.wheel, clock, side.metrics.loop_lag)
     async with AsyncExitStack() as undo:
         side.undone_by(undo)
         undo.push_async_callback(server.stop)
         undo.callback(lag.stop)
-        await side.keep_checkpoints(settings.sessions, clock, undo)
+        kept = await undo.enter_async_context(AsyncExitStack())
+        earlier = await side.keep_checkpoints(settings.sessions, clock, kept)
+        tags.extend(sorted({tag for each in earlier if (tag := tag_of(each)) is not None}))
         await server.start()
         await server.listen_unix(Path(order.socket))
         link_port = None
@@ -102,13 +104,18 @@ async def running_host(
         await server.wait_edges()
         yield HostApp(side, server, link_port)
         await _drain(side, server, settings, stop_now or asyncio.Event())
+        await kept.aclose()  # before calls are ended: who comes back goes on at the next start
         side.sessions.close_all(ErrorCode.SHUTTING_DOWN)
         on_drained()
         await server.wait_left(3 * settings.gateway.close_timeout_s)
 
 
 def _server(
-    settings: Settings, order: HostOrder, side: EngineSide, clock: Clock, loaded: asyncio.Event
+    settings: Settings,
+    order: HostOrder,
+    side: EngineSide,
+    clock: Clock,
+    look: Callable[[], Status],
 ) -> HostServer:
     taker = FigureTaker(side.metrics, version=__version__, refresh=side.looks)
     now = clock.now()
@@ -118,7 +125,7 @@ def _server(
             version=__version__,
             sessions=side.host,
             engine=side.engine,
-            look=partial(_look, side, settings, order, loaded),
+            look=look,
             figures=taker.take,
             slots=side.slots,
             answers=make_answers(settings.gateway.http, clock),
@@ -137,7 +144,10 @@ def _server(
     )
 
 
-def _look(side: EngineSide, settings: Settings, order: HostOrder, loaded: asyncio.Event) -> Status:
+def _look(
+    side: EngineSide, settings: Settings, tags: Sequence[str], loaded: asyncio.Event
+) -> Status:
+    tag, *earlier = tags
     workers = side.workers()
     sessions = side.sessions
     return Status(
@@ -150,7 +160,8 @@ def _look(side: EngineSide, settings: Settings, order: HostOrder, loaded: asynci
         workers_ready=workers.ready,
         workers=workers.total,
         every_stage=workers.every_stage,
-        tag=order.tag,
+        tag=tag,
+        earlier_tags=tuple(earlier),
     )
 
 

@@ -289,14 +289,14 @@ class HostFleet:
     async def _return(self, arrival: Return | LateOpening, session_id: str) -> Joined:
         """Go to the host of a session; where its tag is unknown, to whoever knows the session."""
         tag = tag_of(session_id)
-        linked = sorted(self._linked(), key=lambda host: host.status.tag != tag)
+        linked = sorted(self._linked(), key=lambda host: not host.status.holds(tag))
         refusal: AuthError | CapacityError = host_lost()
         for host in linked:
             try:
                 return await host.open(arrival)
             except (AuthError, CapacityError) as exc:
                 refusal = exc
-                if host.status.tag == tag:
+                if host.status.holds(tag):
                     break
         raise refusal
 
@@ -304,7 +304,7 @@ class HostFleet:
         """Open at the host of the session that a late client goes on with; ``None``: stay."""
         tag = tag_of(command.session_id)
         for host in self._linked():
-            if host.status.tag == tag:
+            if host.status.holds(tag):
                 return await host.open(
                     LateOpening(opening=arrival.opening, timeout_s=arrival.timeout_s, resumes=True)
                 )

@@ -213,6 +213,7 @@ class Status(LinkStruct, frozen=True):
         workers_ready, workers, every_stage: As ``gateway.admission.Workers``.
         edges: That are up, of ``edges_expected``.
         tag: Of this start of the host; stands in the ids of its sessions.
+        earlier_tags: Of earlier starts, of whose sessions it has checkpoints.
     """
 
     loaded: bool = False
@@ -227,6 +228,11 @@ class Status(LinkStruct, frozen=True):
     edges: int = 0
     edges_expected: int = 0
     tag: str = ""
+    earlier_tags: tuple[str, ...] = ()
+
+    def holds(self, tag: str | None) -> bool:
+        """Tell whether a session with this tag is here, or what is left of it."""
+        return tag is not None and (tag == self.tag or tag in self.earlier_tags)
 
 
 class CallBegan(LinkStruct, frozen=True):

@@ -185,6 +185,37 @@ async def test_a_host_that_drains_gets_no_new_calls_and_one_that_is_gone_none_ei
             assert answer.status == 503
 
 
+async def test_a_host_that_is_lost_ends_its_own_calls_by_name_and_nobody_elses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with (
+        machines(monkeypatch) as made,
+        aiohttp.ClientSession() as http,
+        AsyncExitStack() as calls,
+    ):
+        held = []
+        for number in (1, 2):
+            call = await calls.enter_async_context(
+                http.ws_connect(f"{made.edge.url}/v1/realtime?model=echo")
+            )
+            created = await event_of(call, "session.created")
+            held.append((tag_of(created["session"]["id"]), call))
+            await until(lambda n=number: len(made.edge.fleet) == n)  # type: ignore[misc]
+        calls_of = dict(held)
+        assert sorted(filter(None, calls_of)) == ["host00", "host01"]
+        made.directory.kept.pop("host01")
+        await made.hosts[1].server.stop()
+        lost, other = calls_of["host01"], calls_of["host00"]
+        assert (await event_of(lost, "error"))["error"]["code"] == "session_host_lost"
+        closed = await lost.receive()
+        assert (closed.type, closed.data) == (aiohttp.WSMsgType.CLOSE, 1012)
+        await other.send_json({"type": "input_audio_buffer.clear"})
+        await event_of(other, "input_audio_buffer.cleared")
+        async with http.ws_connect(f"{made.edge.url}/v1/realtime?model=echo") as new:
+            created = await event_of(new, "session.created")
+            assert tag_of(created["session"]["id"]) == "host00"
+
+
 async def test_calls_and_new_ones_go_on_without_the_directory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -18,7 +18,9 @@ from duologue.sessions.session import Session
 
 LOOK_S = 0.5
 PER_LOOK = 64
-"""Sessions that are written at a look, so that no look takes long; the others have their turn."""
+BUSY_S = 0.002
+"""Sessions that are written at a look, and how long that may hold the loop; the others are first at
+the next one."""
 
 
 class CheckpointKeeper:
@@ -26,6 +28,7 @@ class CheckpointKeeper:
 
     Args:
         sessions: Returns those that are open.
+        per_look: So many are written at a look at most.
 
     Concurrency:
         Belongs to the event loop; files are written in a thread, in order.
@@ -37,8 +40,11 @@ class CheckpointKeeper:
         sessions: Callable[[], Iterable[Session]],
         clock: Clock,
         wheel: TimerWheel,
+        *,
+        per_look: int = PER_LOOK,
     ) -> None:
         self._folder = folder
+        self._per_look = per_look
         self._sessions = sessions
         self._clock = clock
         self._wheel = wheel
@@ -64,7 +70,7 @@ class CheckpointKeeper:
         self._wheel.set(self, None)
         if self._writing is not None:
             await self._writing
-        self._look()
+        self._look(is_last=True)
         if self._writing is not None:
             await self._writing
         self._thread.shutdown(wait=False)
@@ -75,7 +81,7 @@ class CheckpointKeeper:
             self._look()
         self._wheel.set(self, self._clock.now() + LOOK_S)
 
-    def _look(self) -> None:
+    def _look(self, *, is_last: bool = False) -> None:
         wall_time = self._clock.wall_time()
         open_now: dict[str, Session] = {
             session.id: session for session in self._sessions() if session.lease is not None
@@ -85,15 +91,22 @@ class CheckpointKeeper:
             gone += self._loaded
             self._loaded = []
         changed: list[tuple[str, bytes]] = []
-        for session_id, session in open_now.items():
+        # Those that were never written first, then those that were written longest ago.
+        unseen = [session_id for session_id in open_now if session_id not in self._seen]
+        began = self._clock.now()
+        for session_id in [*unseen, *(each for each in self._seen if each in open_now)]:
+            session = open_now[session_id]
             state = _state(session)
             if self._seen.get(session_id) == state:
                 continue
             data = checkpoint_of(session, wall_time)
             if data is not None:
+                self._seen.pop(session_id, None)
                 self._seen[session_id] = state
                 changed.append((session_id, data))
-            if len(changed) >= PER_LOOK:
+            if not is_last and (
+                len(changed) >= self._per_look or self._clock.now() - began >= BUSY_S
+            ):
                 break
         for session_id in gone:
             self._seen.pop(session_id, None)

@@ -12,9 +12,10 @@ from duologue.core.errors import CapacityError, UnknownSession
 from duologue.hosts.fleet import HostFleet
 from duologue.hosts.messages import CallBegan, CallEnded, OpenChannel, Status
 from duologue.hosts.outbox import Outbox
-from duologue.hosts.port import InTurn, LookingOn, Opening, Return
+from duologue.hosts.port import InTurn, LateOpening, LookingOn, Opening, Return
 from duologue.hosts.remote_host import RemoteHost
 from duologue.hosts.settings import LinkSettings
+from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY
@@ -78,6 +79,27 @@ def test_a_phone_call_goes_where_there_is_most_room() -> None:
     fleet.begin(Opening())
     assert len(roomy.outbox.take()) == 1
     assert full.outbox.take() == []
+
+
+async def test_a_client_goes_to_the_host_that_has_what_an_earlier_start_has_left() -> None:
+    async with asyncio.TaskGroup() as group:
+        roomy, heir = Member(room(5)), Member(room(1, tag="second", earlier_tags=("first0",)))
+        fleet = HostFleet(roomy, ["llm"])
+        fleet.add(heir)
+        back = Return(session_id="sess_first0_1", resume_token="t")
+        late = LateOpening(opening=Opening(), timeout_s=5.0)
+        command = ResumeSession(
+            session_id="sess_first0_1", resume_token="t", last_received_server_event_seq=0
+        )
+        going = [
+            group.create_task(attempt)  # type: ignore[arg-type]
+            for attempt in (fleet.open(back), fleet._late_at(late, command))
+        ]
+        await asyncio.sleep(0)
+        assert [type(message) for message in heir.outbox.take()] == [OpenChannel, OpenChannel]
+        assert roomy.outbox.take() == []
+        for task in going:
+            task.cancel()
 
 
 async def test_a_call_waits_at_the_host_where_the_fewest_do() -> None:

@@ -13,11 +13,15 @@ from tests.fakes.plugin import FakePlugin
 
 
 class Scene:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, per_look: int = 8) -> None:
         self.call = FakeCall(FakePlugin(), patch=DuplexPatch(), resumable=True)
         self.folder = CheckpointFolder(path, max_files=8, max_bytes=1 << 16, max_age_s=600)
         self.keeper = CheckpointKeeper(
-            self.folder, self.call.manager.all, self.call.clock, self.call.wheel
+            self.folder,
+            self.call.manager.all,
+            self.call.clock,
+            self.call.wheel,
+            per_look=per_look,
         )
 
     def say(self, text: str) -> None:
@@ -47,6 +51,27 @@ async def test_what_changes_is_written_and_what_ends_is_removed(tmp_path: Path) 
     scene.call.session.close("closed")
     assert await scene.look() == []
     await scene.keeper.stop()
+
+
+async def test_each_has_its_turn_though_others_go_on_changing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, per_look=1)
+    for _ in range(2):
+        scene.call.manager.open(None, patch=DuplexPatch(), resumable=True)
+    scene.keeper.start()
+    for written in (1, 2, 3):
+        scene.say("And on.")  # the first session has something new at every look
+        assert len(await scene.look()) == written
+    for session in list(scene.call.manager.all()):
+        session.close("closed")
+    assert await scene.look() == []
+    await scene.keeper.stop()
+
+
+async def test_the_end_writes_all_whatever_is_written_at_a_look(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, per_look=1)
+    scene.call.manager.open(None, patch=DuplexPatch(), resumable=True)
+    await scene.keeper.stop()
+    assert len(await scene.found()) == 2
 
 
 async def test_the_end_writes_what_is_not_yet_written(tmp_path: Path) -> None:
