@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from duologue.commands.interpreters import check_interpreters
 from duologue.composition.engine_side import make_plugins
 from duologue.config import command
 from duologue.core.errors import ConfigError
@@ -58,7 +59,7 @@ def _is_accepted_pipeline(path: Path) -> bool:
         return False  # whoever reads it as settings says what is wrong
     if not isinstance(tree, dict) or not tree.keys() & {"stages", "extends"}:
         return False
-    load_pipelines([path])
+    check_interpreters(load_pipelines([path]).values())
     return True
 
 

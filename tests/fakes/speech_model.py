@@ -18,7 +18,7 @@ from duologue.engines.runners.speech.contract import Codes, Samples
 BOOKS = 2
 FRAME_SAMPLES = 8
 LATE_SAMPLES = 3
-RATE_HZ = 8000
+RATE_HZ = 24_000
 
 
 def codes_of(text: str) -> Codes:

@@ -144,7 +144,12 @@ class CodecRunner:
             frames = job.inputs.popleft()
             if not isinstance(frames, CodeFrames):
                 kind = type(frames).__name__
-                return Step(error=EngineError(f"a codec reads CodeFrames, not {kind}"))
+                return Step(
+                    error=EngineError(
+                        f"a codec reads CodeFrames, not {kind}; the edge of a talker with "
+                        "first_audio must be sounded_ahead"
+                    )
+                )
             sounding.put(frames)
         return Step()
 
