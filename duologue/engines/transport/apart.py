@@ -16,11 +16,17 @@ from duologue.engines.messages import Apart, Append, JobOutput, Open, Part
 from duologue.engines.payloads import Payload
 from duologue.engines.transport.port import Handle
 
-LEAST_BYTES = 32 * 1024
-"""What is smaller goes with its message: handles cost two messages more (bench_transport)."""
+LEAST_BYTES = 256 * 1024
+"""Of what one message can leave elsewhere: less of it costs less within (bench_transport)."""
+
+LEAST_PART_BYTES = 64 * 1024
+"""Of one of several, as the pictures of several cameras."""
 
 _BESIDE_BYTES = 4096
 """A batch whose messages are this long on average may have nothing large in it."""
+
+_LOOKS = 16
+"""Where something large was found, so many batches are looked at before they are encoded."""
 
 M = TypeVar("M", bound=msgspec.Struct)
 
@@ -55,6 +61,23 @@ Get = Callable[[Handle], bytes | Lent]
 def may_be_large(messages: int, size_bytes: int) -> bool:
     """Tell from its length alone whether a batch is worth a look."""
     return size_bytes >= LEAST_BYTES + messages * _BESIDE_BYTES
+
+
+class Outlook:
+    """Where large payloads were sent, more are to be expected.
+
+    To find them by the length of what was encoded costs messages of calls nothing, and large ones
+    a copy for nothing. So a batch is looked at first while the last large one is not long ago.
+    """
+
+    def __init__(self) -> None:
+        self.is_large = False
+        self._looks = 0
+
+    def saw(self, found: bool) -> None:
+        """A batch was looked at."""
+        self._looks = _LOOKS if found else max(0, self._looks - 1)
+        self.is_large = self._looks > 0
 
 
 def split(messages: Sequence[M], put: Put) -> Iterator[Apart | list[M]]:
@@ -116,22 +139,34 @@ def _take_out(message: msgspec.Struct, put: Put) -> Apart | None:
     payload = _payload(message)
     if payload is None:
         return None
-    parts = []
-    emptied: dict[str, bytes | tuple[bytes, ...]] = {}
+    fields: dict[str, list[bytes | Lent]] = {}
+    large: list[tuple[str, int, bytes | Lent]] = []
     for name, several in _large_fields(type(payload)):
         value = getattr(payload, name)
-        items = list(value) if several else [value]
-        for index, item in enumerate(items):
-            if isinstance(item, Lent) or len(item) >= LEAST_BYTES:
-                handle = put(item)
-                if handle is not None:
-                    parts.append(Part(name, index if several else -1, handle))
-                    items[index] = b""
-        emptied[name] = tuple(items) if several else items[0]
+        fields[name] = list(value) if several else [value]
+        large += [(name, n, item) for n, item in enumerate(fields[name]) if _is_large(item)]
+    enough = sum(len(item) for _, _, item in large) >= LEAST_BYTES
+    if not enough and not any(isinstance(item, Lent) for _, _, item in large):
+        return None
+    parts = []
+    for name, index, item in large:
+        handle = put(item)
+        if handle is not None:
+            several = isinstance(getattr(payload, name), tuple)
+            parts.append(Part(name, index if several else -1, handle))
+            fields[name][index] = b""
     if not parts:
         return None
+    emptied = {
+        name: tuple(items) if isinstance(getattr(payload, name), tuple) else items[0]
+        for name, items in fields.items()
+    }
     rest = msgspec.structs.replace(payload, **emptied)
     return Apart(_with_payload(message, rest), tuple(parts))
+
+
+def _is_large(item: bytes | Lent) -> bool:
+    return len(item) >= LEAST_PART_BYTES or isinstance(item, Lent)
 
 
 def _payload(message: Open | Append | JobOutput) -> Payload | None:

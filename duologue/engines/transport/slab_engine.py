@@ -16,7 +16,7 @@ from duologue.core.errors import EngineError
 from duologue.engines import framing
 from duologue.engines.messages import Apart, Cancel, Freed, JobEnded, JobOutput, Report, ToWorker
 from duologue.engines.ports import Outcome
-from duologue.engines.transport.apart import Lent, may_be_large, split, whole
+from duologue.engines.transport.apart import Lent, Outlook, may_be_large, split, whole
 from duologue.engines.transport.memory_file import PAGE_BYTES, MemoryFile
 from duologue.engines.transport.port import Handle
 from duologue.engines.transport.slab import Region, SlabReader, SlabStore
@@ -102,6 +102,7 @@ class EngineEnd:
         self._loop = asyncio.get_running_loop()
         self._store = SlabStore(memory, seat.to_worker, seat.first_generation)
         self._reader = SlabReader(memory)
+        self._outlook = Outlook()
         self._write: Callable[[bytes], None] = _nobody_hears
         self._lent: dict[Handle, int] = {}
         """What this worker wrote and others are to read, and how often it was lent."""
@@ -136,12 +137,15 @@ class EngineEnd:
             EngineError: What is too large for a frame finds no room.
         """
         together = b""
-        with suppress(framing.NotWithin):
-            together = framing.encode_messages(messages)
-            if not may_be_large(len(messages), len(together)):
-                return together
+        if not self._outlook.is_large:
+            with suppress(framing.NotWithin):
+                together = framing.encode_messages(messages)
+                if not may_be_large(len(messages), len(together)):
+                    return together
         pieces = list(split(messages, self._put))
-        if together and not any(isinstance(piece, Apart) for piece in pieces):
+        found = any(isinstance(piece, Apart) for piece in pieces)
+        self._outlook.saw(found)
+        if together and not found:
             return together
         return b"".join(_frames(piece) for piece in pieces)
 

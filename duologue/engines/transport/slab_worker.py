@@ -18,7 +18,7 @@ from duologue.engines.messages import (
     ToWorker,
 )
 from duologue.engines.ports import Outcome
-from duologue.engines.transport.apart import Put, may_be_large, split, whole
+from duologue.engines.transport.apart import Outlook, Put, may_be_large, split, whole
 from duologue.engines.transport.memory_file import MemoryFile
 from duologue.engines.transport.slab import SlabReader, SlabStore
 from duologue.engines.transport.slab_seat import Seat
@@ -34,6 +34,7 @@ class WorkerEnd:
     def __init__(self, memory: MemoryFile, seat: Seat) -> None:
         self._store = SlabStore(memory, seat.from_worker, seat.first_generation)
         self._reader = SlabReader(memory)
+        self._outlook = Outlook()
 
     def encode(self, report: Report) -> bytes:
         """Return the frames of a report; what is large and finds room lies in the slab.
@@ -41,12 +42,16 @@ class WorkerEnd:
         Raises:
             EngineError: What is too large for a frame finds no room.
         """
-        whole_report = framing.encode(report)
-        if not may_be_large(len(report.messages), len(whole_report)):
-            return whole_report
+        together = b""
+        if not self._outlook.is_large:
+            together = framing.encode(report)
+            if not may_be_large(len(report.messages), len(together)):
+                return together
         pieces = list(split(report.messages, cast(Put, self._store.put)))
-        if not any(isinstance(piece, Apart) for piece in pieces):
-            return whole_report
+        found = any(isinstance(piece, Apart) for piece in pieces)
+        self._outlook.saw(found)
+        if not found:
+            return together or framing.encode(report)
         frames = [_frame(piece) for piece in pieces]
         return b"".join((*frames, framing.encode(Report([], report.step_s))))
 

@@ -73,7 +73,7 @@ async def test_payloads_of_all_sizes_come_through_unchanged_and_in_order(
     ear = Ear()
     worker = await executor.start(spec("copying", env=runner_env, slab_bytes=slab_bytes), ear)
     await ear.ready()
-    sizes = (0, 4, 31_000, 33_000, 100_000, MIB, 5 * MIB, 100)
+    sizes = (0, 4, 60_000, 260_000, 300_000, MIB, 5 * MIB, 100)
     sent: list[Payload] = [image(number, size) for number, size in enumerate(sizes)]
     sent.append(DecideActions((b"\x01" * 150_528, b"", b"\x02" * 150_528), b"1234", "go", 1, 1))
     worker.send(Open("a", sent[0], input_ended=False))

@@ -7,12 +7,21 @@ from duologue.engines.media_payloads import DrawImage, ImageData
 from duologue.engines.messages import Apart, Append, Cancel, JobOutput, Open, Part
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.policy_payloads import DecideActions
-from duologue.engines.transport.apart import LEAST_BYTES, Lent, may_be_large, split, whole
+from duologue.engines.transport.apart import (
+    LEAST_BYTES,
+    LEAST_PART_BYTES,
+    Lent,
+    Outlook,
+    may_be_large,
+    split,
+    whole,
+)
 from duologue.engines.transport.by_reference import ObjectStore
 from duologue.engines.transport.port import Handle, PayloadLost
 
 LARGE = b"\x01" * LEAST_BYTES
-SMALL = b"\x02" * (LEAST_BYTES - 1)
+SMALL = b"\x02" * (LEAST_PART_BYTES - 1)
+PICTURE = b"\x03" * (LEAST_BYTES // 3 + 1)
 
 
 def image(data: bytes | Lent) -> ImageData:
@@ -36,6 +45,7 @@ def store() -> ObjectStore:
         Open("a", drawing(image=LARGE, mask=LARGE), input_ended=False, credit=3),
         Open("a", drawing(image=SMALL, mask=LARGE)),
         Append("a", DecideActions((LARGE, SMALL, LARGE), b"\0\0\0\0", "go", 1, 1)),
+        Append("a", DecideActions((PICTURE, PICTURE, PICTURE), b"\0\0\0\0", "go", 1, 1)),
     ],
 )
 def test_what_is_taken_out_is_put_back(
@@ -45,7 +55,7 @@ def test_what_is_taken_out_is_put_back(
     assert isinstance(apart, Apart)
     assert whole(apart, store.get) == message
     assert framing.decode_apart(framing.encode_apart(apart)[4:]) == apart
-    assert len(framing.encode_apart(apart)) < LEAST_BYTES + 500
+    assert len(framing.encode_apart(apart)) < LEAST_PART_BYTES + 500
 
 
 def test_only_what_is_large_is_taken_out(store: ObjectStore) -> None:
@@ -68,6 +78,24 @@ def test_the_order_of_messages_is_kept(store: ObjectStore) -> None:
     ]
 
 
+def test_pictures_that_are_not_much_together_stay(store: ObjectStore) -> None:
+    messages = [Append("a", DecideActions((PICTURE, PICTURE), b"", "", 1, 1))]
+    assert list(split(messages, store.put)) == [messages]
+
+
+def test_more_is_expected_for_a_while_after_something_large() -> None:
+    outlook = Outlook()
+    assert not outlook.is_large
+    outlook.saw(found=True)
+    for _ in range(15):
+        outlook.saw(found=False)
+    assert outlook.is_large
+    outlook.saw(found=False)
+    assert not outlook.is_large
+    outlook.saw(found=False)
+    assert not outlook.is_large
+
+
 def test_what_finds_no_room_stays(store: ObjectStore) -> None:
     messages = [Append("a", image(LARGE))]
     assert list(split(messages, lambda data: None)) == [messages]
@@ -84,7 +112,7 @@ def test_a_payload_that_is_gone_is_an_error(store: ObjectStore) -> None:
 def test_a_batch_of_frames_of_audio_is_not_worth_a_look() -> None:
     frames = [Append("a", AudioChunk(bytes(1_920), 24_000))] * 200
     assert not may_be_large(len(frames), len(framing.encode_messages(frames)))
-    assert may_be_large(1, len(framing.encode_messages([Append("a", image(bytes(50_000)))])))
+    assert may_be_large(1, len(framing.encode_messages([Append("a", image(bytes(300_000)))])))
 
 
 class TestLent:

@@ -28,7 +28,7 @@ from duologue.engines.transport.slab_worker import WorkerEnd
 SIZE = 2**20
 
 
-def image(number: int, size: int = 100_000) -> ImageData:
+def image(number: int, size: int = 300_000) -> ImageData:
     return ImageData(bytes([number]) * size, "png", 8, 8)
 
 
@@ -186,7 +186,7 @@ class TestRelays:
         assert isinstance(output, JobOutput)
         assert isinstance(output.payload, ImageData)
         assert isinstance(output.payload.data, Lent)
-        assert len(output.payload.data) == 100_000
+        assert len(output.payload.data) == 300_000
         first.engine_got.clear()
         second.send(Append("a", output.payload))
         del output
@@ -242,8 +242,8 @@ class TestRelays:
         second.send(Append("a", output.payload))
         del output
         await settle()
-        assert slab.held_bytes == 100_000, "the other end may be reading it"
-        assert slab.fill == 100_000 / SIZE
+        assert slab.held_bytes == 300_000, "the other end may be reading it"
+        assert slab.fill == 300_000 / SIZE
         second.engine.worker_died()
         await settle()
         assert slab.held_bytes == 0
@@ -270,7 +270,7 @@ async def test_the_memory_of_a_dead_worker_is_given_back() -> None:
     slab = SharedSlab()
     first, second = Line(slab), Line(slab)
     first.to_engine_held_up = []
-    first.send(*(Append("a", image(n, 250_000)) for n in range(4)))
+    first.send(*(Append("a", image(n, 270_000)) for n in range(3)))
     assert slab.memory is not None
     assert slab.memory.resident_bytes > 700_000
     first.engine.worker_died()

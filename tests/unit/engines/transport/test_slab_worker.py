@@ -40,11 +40,11 @@ class Engine:
 
 def test_what_it_makes_lies_in_its_own_region_under_a_generation_of_its_own() -> None:
     engine = Engine()
-    made = engine.heard(Report([JobOutput("a", ImageData(b"x" * 90_000, "png", 1, 1))]))
+    made = engine.heard(Report([JobOutput("a", ImageData(b"x" * 300_000, "png", 1, 1))]))
     (part,) = made.parts
     assert part.handle.place == engine.seat.from_worker.place
     assert part.handle.generation >= 5 << 32
-    assert engine.reader.get(part.handle) == b"x" * 90_000
+    assert engine.reader.get(part.handle) == b"x" * 300_000
 
 
 def test_what_was_read_makes_room_though_another_thread_hears_of_it() -> None:
@@ -60,11 +60,11 @@ def test_what_was_read_makes_room_though_another_thread_hears_of_it() -> None:
 
 def test_what_it_has_read_it_says_at_once() -> None:
     engine = Engine()
-    handle = engine.store.put(b"y" * 90_000)
+    handle = engine.store.put(b"y" * 300_000)
     assert handle is not None
     apart = framing.encode_apart(
         Apart(Append("a", ImageData(b"", "png", 1, 1)), (Part("data", -1, handle),))
     )
     messages, answer = engine.worker.take(body(apart))
-    assert messages == [Append("a", ImageData(b"y" * 90_000, "png", 1, 1))]
+    assert messages == [Append("a", ImageData(b"y" * 300_000, "png", 1, 1))]
     assert framing.decode_apart(body(answer)) == Freed((handle,))
