@@ -170,7 +170,7 @@ TORCH_CPU := torch==2.13.0+cpu
 check-torch: $(TORCH_VENV)/.ready ## Test neural codec, networks and kernels (installs torch, 0.4 to 3 GB)
 	$(TORCH_VENV)/bin/python -m pytest -m torch tests/unit/codecs/mimi tests/unit/engines/models \
 		tests/unit/engines/runners/streaming_lm tests/golden tests/kernels \
-		tests/path/test_lockstep_path.py $(ARGS)
+		tests/path/test_lockstep_path.py tests/unit/engines/transport $(ARGS)
 
 .PHONY: kernels
 kernels: $(TORCH_VENV)/.ready ## Test the kernels on the GPU (needs one, and torch with CUDA)
@@ -233,6 +233,20 @@ $(SPEECH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@$(SPEECH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
 		|| echo "No build of torch for CPUs in the index: taking the full one."
 	$(SPEECH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,speech]'
+	@touch $@
+
+# NIXL asks for a torch with CUDA, and moves memory of the host without any.
+NIXL_VENV := .venv-nixl
+
+.PHONY: check-nixl
+check-nixl: $(NIXL_VENV)/.ready ## Test payloads between machines over NIXL (installs 70 MB; minutes)
+	$(NIXL_VENV)/bin/python -m pytest tests/unit/engines/transport tests/state/test_transport_nixl.py $(ARGS)
+
+$(NIXL_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
+	@echo "== installing NIXL into $(NIXL_VENV)"
+	@$(BIN)/python -m venv $(NIXL_VENV)
+	@$(NIXL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(NIXL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'nixl-cu12>=1.5,<2'
 	@touch $@
 
 # The reference implementation. It asks for an older torch than its codec needs.

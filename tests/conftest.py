@@ -36,6 +36,8 @@ NEED_TORCH = [
     "path/test_lockstep_path.py",
     "unit/codecs/mimi",
     "unit/engines/models",
+    "unit/engines/transport/test_cuda_ipc.py",
+    "unit/engines/transport/test_device_slab.py",
 ]
 """Folders whose tests carry the marker ``torch``; without it they cannot even be loaded."""
 
@@ -86,6 +88,16 @@ NEED_AIOSQLITE = [
 NEED_REDIS = ["faults/test_redis_gone.py", "unit/hosts/test_redis_directory.py"]
 """Tests with a real Redis: they need the package and the program ``redis-server``."""
 
+NEED_ZEROMQ = [
+    "state/test_transport_zeromq.py",
+    "unit/engines/transport/test_questions.py",
+    "unit/engines/transport/test_zeromq.py",
+]
+"""Files that need pyzmq, which environments of before it do not have."""
+
+NEED_NIXL = ["state/test_transport_nixl.py", "unit/engines/transport/test_nixl.py"]
+"""Files that need NIXL, which is large, and pyzmq (make check-nixl)."""
+
 HAS_REDIS = find_spec("redis") is not None and shutil.which("redis-server") is not None
 
 collect_ignore = [
@@ -95,6 +107,8 @@ collect_ignore = [
     *([] if HAS_SPEECH else NEED_SPEECH),
     *([] if HAS_SPEECH and QWEN_TTS_PYTHON.exists() else NEED_QWEN_TTS),
     *([] if HAS_REDIS else NEED_REDIS),
+    *([] if find_spec("zmq") else NEED_ZEROMQ),
+    *([] if find_spec("zmq") and find_spec("nixl_cu12") else NEED_NIXL),
 ]
 collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH_TOO
 
