@@ -192,7 +192,7 @@ def read_slab(link: socket.socket) -> None:
     while data := link.recv(256 * 1024):
         for body in frames.feed(data):
             freed = b""
-            if framing.is_apart(body):
+            if body[0] == framing.APART:
                 message = framing.decode_apart(body)
                 assert isinstance(message, Apart)
                 found = apart.whole(message, slab.get)

@@ -18,8 +18,10 @@ _LENGTH = struct.Struct("<I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 """A longer one is a broken stream, not a message."""
 
-_APART = b"\xc1"
-"""MessagePack begins nothing with this byte."""
+APART = 0xC1
+"""First byte of a body that is of another kind: MessagePack begins nothing with it."""
+
+_APART = bytes((APART,))
 
 
 class NotWithin(Exception):
@@ -69,13 +71,8 @@ def encode_apart(message: Apart | Freed) -> bytes:
     return frame(_APART + _encoder.encode(message))
 
 
-def is_apart(body: bytes) -> bool:
-    """Tell whether a body is of such a frame."""
-    return body[:1] == _APART
-
-
 def decode_apart(body: bytes) -> Apart | Freed:
-    """Read such a body."""
+    """Read such a body, which begins with ``APART``."""
     return _decode_apart(memoryview(body)[1:])
 
 
@@ -119,7 +116,7 @@ class FrameReader:
         """Return the bodies that ``data`` completed.
 
         Raises:
-            EngineError: A length is over ``MAX_FRAME_BYTES``.
+            EngineError: A length is nothing, or over ``MAX_FRAME_BYTES``.
         """
         # Most reads hold whole frames; only then is the copy into the buffer saved. A frame that
         # takes many reads is copied into it once, and out of it once.
@@ -131,7 +128,8 @@ class FrameReader:
         start = 0
         while len(stream) - start >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(stream, start)
-            _check_length(length, MAX_FRAME_BYTES)
+            if not 0 < length <= MAX_FRAME_BYTES:
+                raise EngineError(f"a frame of {length} bytes; the limit is {MAX_FRAME_BYTES}")
             end = start + _LENGTH.size + length
             if len(stream) < end:
                 break

@@ -14,6 +14,15 @@ OVERHEAD_BYTES = 256
 _POINTER_BYTES = 8
 
 
+class BytesElsewhere:
+    """Bytes of a payload on its way through a process that does not read them: a length alone."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
 class PayloadBase(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
     """A payload, or a part of one: numbers, text, bytes, parts, and tuples of these."""
 
@@ -39,4 +48,6 @@ def _contents(value: object) -> int:
         return len(value)
     if isinstance(value, tuple):
         return sum(map(_contents, value)) + _POINTER_BYTES * len(value)
-    return value.size_bytes() if isinstance(value, PayloadBase) else 0
+    if isinstance(value, PayloadBase):
+        return value.size_bytes()
+    return len(value) if isinstance(value, BytesElsewhere) else 0

@@ -63,7 +63,7 @@ def main() -> None:
         try:
             while True:
                 for body in waiting:
-                    if slab is not None and framing.is_apart(body):
+                    if body[0] == framing.APART and slab is not None:
                         messages, answer = slab.take(body)
                         worker.receive(messages)
                         write(answer)

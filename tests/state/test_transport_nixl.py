@@ -17,5 +17,5 @@ class OverNixlModel(TransportModel):
 
 TestOverNixl = OverNixlModel.TestCase
 TestOverNixl.settings = settings(
-    max_examples=max(1, settings().max_examples // 25), stateful_step_count=30
+    max_examples=max(1, settings().max_examples // 50), stateful_step_count=25
 )

@@ -145,7 +145,7 @@ class LinkedWorker:
         link.pause_reading()
         link.write(framing.encode(self._spec))
         if self._beside is not None:
-            self._beside.link_made(self._write)
+            self._beside.link_made(self._write_beside)
 
     def held_by(self, hold: Hold) -> None:
         """The process runs."""
@@ -213,16 +213,19 @@ class LinkedWorker:
 
     def _flush(self) -> None:
         messages, self._pending = self._pending, []
-        if self._link is not None and self._link_open:
-            self._write(self._encode(messages))
-
-    def _write(self, frames: bytes) -> None:
-        if self._link is None or not self._link_open:
+        link = self._link
+        if link is None or not self._link_open:
             return
+        frames = self._encode(messages)
         self._written_bytes += len(frames)
-        self._link.write(frames)
-        if self._watch is None and (waiting_bytes := self._waiting_bytes(self._link)):
+        link.write(frames)
+        if self._watch is None and (waiting_bytes := self._waiting_bytes(link)):
             self._watch_reading(self._given_bytes() - waiting_bytes, idle_looks=0)
+
+    def _write_beside(self, frames: bytes) -> None:
+        if self._link is not None and self._link_open:
+            self._written_bytes += len(frames)
+            self._link.write(frames)
 
     def _waiting_bytes(self, link: asyncio.Transport) -> int:
         beside = 0 if self._beside is None else self._beside.unread_bytes
@@ -299,7 +302,7 @@ class LinkProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass the reports on."""
         for body in self._reader.feed(data):
-            if framing.is_apart(body):
+            if body[0] == framing.APART:
                 self._worker.received_apart(body)
             else:
                 self._worker.received(framing.decode_report(body))

@@ -13,6 +13,7 @@ import msgspec
 
 from duologue.core.errors import EngineError
 from duologue.engines.messages import Apart, Append, JobOutput, Open, Part
+from duologue.engines.payload_base import BytesElsewhere
 from duologue.engines.payloads import Payload
 from duologue.engines.transport.port import Handle
 
@@ -31,7 +32,7 @@ _LOOKS = 16
 M = TypeVar("M", bound=msgspec.Struct)
 
 
-class Lent:
+class Lent(BytesElsewhere):
     """Bytes of a payload that the engine only hands on: they lie where their writer put them.
 
     They have a length, as far as the engine needs to know. When nobody refers to them any more,

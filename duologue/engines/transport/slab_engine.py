@@ -16,7 +16,7 @@ from duologue.core.errors import EngineError
 from duologue.engines import framing
 from duologue.engines.messages import Apart, Cancel, Freed, JobEnded, JobOutput, Report, ToWorker
 from duologue.engines.ports import Outcome
-from duologue.engines.transport.apart import Lent, Outlook, may_be_large, split, whole
+from duologue.engines.transport.apart import LEAST_BYTES, Lent, Outlook, may_be_large, split, whole
 from duologue.engines.transport.memory_file import PAGE_BYTES, MemoryFile
 from duologue.engines.transport.port import Handle
 from duologue.engines.transport.slab import Region, SlabReader, SlabStore
@@ -138,9 +138,13 @@ class EngineEnd:
         """
         together = b""
         if not self._outlook.is_large:
-            with suppress(framing.NotWithin):
+            # Messages of calls come this way: no more than two comparisons for a batch of them.
+            try:
                 together = framing.encode_messages(messages)
-                if not may_be_large(len(messages), len(together)):
+            except framing.NotWithin:
+                pass
+            else:
+                if len(together) < LEAST_BYTES or not may_be_large(len(messages), len(together)):
                     return together
         pieces = list(split(messages, self._put))
         found = any(isinstance(piece, Apart) for piece in pieces)

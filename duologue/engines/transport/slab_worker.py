@@ -18,7 +18,7 @@ from duologue.engines.messages import (
     ToWorker,
 )
 from duologue.engines.ports import Outcome
-from duologue.engines.transport.apart import Outlook, Put, may_be_large, split, whole
+from duologue.engines.transport.apart import LEAST_BYTES, Outlook, Put, may_be_large, split, whole
 from duologue.engines.transport.memory_file import MemoryFile
 from duologue.engines.transport.slab import SlabReader, SlabStore
 from duologue.engines.transport.slab_seat import Seat
@@ -45,7 +45,7 @@ class WorkerEnd:
         together = b""
         if not self._outlook.is_large:
             together = framing.encode(report)
-            if not may_be_large(len(report.messages), len(together)):
+            if len(together) < LEAST_BYTES or not may_be_large(len(report.messages), len(together)):
                 return together
         pieces = list(split(report.messages, cast(Put, self._store.put)))
         found = any(isinstance(piece, Apart) for piece in pieces)

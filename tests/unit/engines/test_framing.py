@@ -78,7 +78,10 @@ def test_what_is_no_message_is_refused() -> None:
         framing.decode_messages(msgspec.msgpack.encode([["Explode", "a"]]))
 
 
-@given(st.lists(st.binary(max_size=300), max_size=8), st.lists(st.integers(1, 400), min_size=1))
+@given(
+    st.lists(st.binary(min_size=1, max_size=300), max_size=8),
+    st.lists(st.integers(1, 400), min_size=1),
+)
 def test_frames_are_found_however_the_stream_is_cut(bodies: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(struct.pack("<I", len(each)) + each for each in bodies)
     reader = framing.FrameReader()
@@ -122,3 +125,8 @@ def test_a_long_frame_costs_no_more_than_its_length() -> None:
     # 16,384 pieces: 0.1 s, and 20 s if each one copied all before it.
     assert clock.cpu_time() - before < 3
     assert len(bodies) == 1
+
+
+def test_a_frame_of_nothing_is_a_broken_stream() -> None:
+    with pytest.raises(EngineError, match="a frame of 0 bytes"):
+        framing.FrameReader().feed(bytes(4))

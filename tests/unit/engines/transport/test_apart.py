@@ -127,6 +127,10 @@ class TestLent:
         del message
         assert back == [handle]
 
+    def test_a_payload_weighs_the_same_wherever_its_bytes_lie(self) -> None:
+        lent = Lent(Handle("x", 1, 2, len(LARGE)), lambda handle: None)
+        assert image(lent).size_bytes() == image(LARGE).size_bytes() > len(LARGE)
+
     def test_it_is_never_a_part_of_a_message(self, store: ObjectStore) -> None:
         lent = Lent(Handle("x", 1, 2, 3), lambda handle: None)
         with pytest.raises(framing.NotWithin):

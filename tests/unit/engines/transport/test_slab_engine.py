@@ -63,7 +63,7 @@ class Line:
     def to_worker(self, frames: bytes) -> None:
         self.sizes.append(len(frames))
         for body in bodies(frames):
-            if framing.is_apart(body):
+            if body[0] == framing.APART:
                 messages, answer = self.worker.take(body)
                 self.worker_got += messages
                 self.to_engine(answer)
@@ -77,7 +77,7 @@ class Line:
         self.sizes.append(len(frames))
         for body in bodies(frames):
             report = (
-                self.engine.take(body) if framing.is_apart(body) else framing.decode_report(body)
+                self.engine.take(body) if body[0] == framing.APART else framing.decode_report(body)
             )
             if report is not None:
                 self.engine_got += report.messages
@@ -110,7 +110,7 @@ async def test_large_payloads_go_beside_the_link_both_ways_and_nothing_is_held()
 async def test_how_long_a_step_took_is_said_once() -> None:
     line = Line(SharedSlab())
     frames = bodies(line.worker.encode(Report([JobOutput("a", image(1))], 0.5)))
-    reports = [framing.decode_report(each) for each in frames if not framing.is_apart(each)]
+    reports = [framing.decode_report(each) for each in frames if each[0] != framing.APART]
     assert [each.step_s for each in reports] == [0.5]
     line.engine.worker_died()
 
