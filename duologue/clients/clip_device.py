@@ -80,6 +80,9 @@ class ClipDevice:
         self._now = (clock or SystemClock()).now
         self._frame_samples = ms_to_samples(FRAME_MS, RATE_HZ)
         self._clips: deque[bytes] = deque()
+        self._offset = 0
+        """Into the first of them, in bytes."""
+
         self._waiting_samples = 0
         self._room = _noise(noise, seed)
 
@@ -153,11 +156,11 @@ class ClipDevice:
         if not self._clips:
             return room
         clip = self._clips[0]
-        frame, rest = clip[:size], clip[size:]
-        if rest:
-            self._clips[0] = rest
-        else:
+        frame = clip[self._offset : self._offset + size]
+        self._offset += size
+        if self._offset >= len(clip):
             self._clips.popleft()
+            self._offset = 0
         self._waiting_samples -= self._frame_samples
         return frame
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 
 import msgspec
 import pytest
 
+from duologue.core.errors import ClientError
 from duologue.gateway.settings import GatewaySettings
 from duologue.protocol.dialect import Family
+from duologue.protocol.commands import Command
 from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
 from tests.faults.fuzz import DialectKey, Victim, victim
@@ -91,6 +94,20 @@ async def test_c28_audio_that_is_missing_is_named(call: Victim) -> None:
 # C29
 
 NEST = 10_000
+MAX_CPU_S = 0.05
+"""What reading a bad envelope may cost; the dearest of them takes a tenth of it."""
+
+
+def cpu_s(read: Callable[[bytes], Command], message: bytes) -> float:
+    """The least of some readings: what else goes on at a machine can only add to them."""
+
+    def once() -> float:
+        began = time.thread_time()
+        with pytest.raises(ClientError):
+            read(message)
+        return time.thread_time() - began
+
+    return min(once() for _ in range(5))
 
 
 @pytest.mark.parametrize(
@@ -128,6 +145,7 @@ async def test_c29_a_bad_envelope_is_one_error(
     assert error["code"] == code or (code is None and error["code"] == "invalid_json")
     assert len(error["message"] or "") < 500
     assert call.talk.machine.config is before
+    assert cpu_s(DIALECTS[call.family, call.encoding].decode_command, message) < MAX_CPU_S
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 
 from duologue.clients import (
     AudioDropped,
+    CallError,
     CallLost,
     ConnectionLost,
     DuplexClient,
@@ -25,6 +26,7 @@ from duologue.clients import (
     SessionGone,
 )
 from duologue.clients.event_stream import EventStream
+from duologue.gateway.settings import GatewaySettings
 from duologue.protocol.commands import CreateItem
 from duologue.protocol.events import ErrorEvent, SessionUpdated
 from duologue.protocol.items import InputText, MessageItem
@@ -257,3 +259,23 @@ async def test_without_a_policy_a_broken_line_ends_the_call() -> None:
             line.reset()
             with pytest.raises(ConnectionLost):
                 await call.wait_until(lambda: False)
+
+
+async def test_c30_a_message_that_was_too_large_is_not_sent_again() -> None:
+    """The session could be taken up again; to say the same once more would only end that, too."""
+    async with (
+        small_server(GatewaySettings(max_message_bytes=20_000)) as server,
+        breakable_line(server.port) as line,
+    ):
+        async with DuplexClient.connect(
+            line.url, dialect="duplex", model="echo", reconnect=QUICK
+        ) as call:
+            count = Count(call)
+            await count.until(SessionUpdated)
+            call.send_audio(counting(0, 20_000))
+            with pytest.raises(CallError, match="20000"):
+                async for event in count.events:
+                    count.take(event)
+            assert not [event for event in count.seen if isinstance(event, Reconnecting)]
+        assert line.connections == 1
+        assert server.metrics.sessions_detached.value == 1

@@ -171,3 +171,27 @@ async def test_the_sdk_learns_why_the_server_ended_the_call(settings: Settings) 
             await connection.recv()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1011
+
+
+async def test_c30_a_message_that_was_too_large_is_not_sent_again(settings: Settings) -> None:
+    """Closed with 1009, the SDK gives up, although it was told to dial again."""
+    door = settings.gateway.model_copy(update={"max_message_bytes": 20_000})
+    dialled_again: list[object] = []
+    async with (
+        talking_gateway(settings.model_copy(update={"gateway": door})) as gateway,
+        AsyncOpenAI(api_key=API_KEY, base_url=gateway.http_url) as client,
+        client.realtime.connect(
+            model="gpt-realtime", on_reconnecting=dialled_again.append
+        ) as connection,
+        asyncio.timeout(15),
+    ):
+        assert (await connection.recv()).type == "session.created"
+        audio = base64.b64encode(bytes(20_000)).decode()
+        await connection.input_audio_buffer.append(audio=audio)
+        with pytest.raises(ConnectionClosedError) as closed:
+            async for event in connection:
+                assert event.type == "error", event
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1009
+        assert "20000" in closed.value.rcvd.reason
+        assert dialled_again == []
