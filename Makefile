@@ -130,7 +130,7 @@ soak: $(STAMPS)/dev ## Let random callers of all kinds live, and check that noth
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(ARGS)
 
 .PHONY: long-cases
-long-cases: $(STAMPS)/dev ## Hold the long cases in real time: ten minutes of echo, fifty turns (11 minutes)
+long-cases: $(STAMPS)/dev ## Hold the long cases in real time: ten minutes of echo, fifty turns (16 minutes)
 	$(BIN)/python -m tests.soak.long_cases $(ARGS)
 
 .PHONY: openapi

@@ -15,8 +15,8 @@ import pytest
 
 from duologue.core.errors import ClientError
 from duologue.gateway.settings import GatewaySettings
-from duologue.protocol.dialect import Family
 from duologue.protocol.commands import Command
+from duologue.protocol.dialect import Family
 from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
 from tests.faults.fuzz import DialectKey, Victim, victim

@@ -1,7 +1,8 @@
 """Mutated bodies on every plain HTTP route: ``python -m tests.faults.http_fuzz --requests 20000``.
 
 A real gateway with scripted models. No body may lead to a 500 or to a crash, each refusal has a
-stable code, and at the end the server does its work and has nothing left over.
+stable code, calls that begin are hung up, and at the end the server does its work and has nothing
+left over.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import asyncio
 import base64
 import json
+import os
 import random
 import re
 import sys
@@ -37,6 +39,7 @@ from tests.fakes.chat_gateway import (
 from tests.faults.gateway_line import until
 from tests.faults.mutator import Mutator
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.faults.sdp_offers import OfferMutator, real_offers
 
 HTTP = HttpSettings(max_output_tokens=64, max_body_bytes=1 << 20)
 BOUNDARY = "b0undary"
@@ -101,15 +104,17 @@ FORMS: Mapping[str, Sequence[Mapping[str, str]]] = {
 """Good fields of forms; each has a recording in ``file`` besides."""
 
 
+CALLS = "/v1/realtime/calls"
 KINDS = ("application/json", "application/sdp", "text/plain", "multipart/form-data; boundary=b")
 
 
 class Fuzz:
     """Spoils bodies, and judges the answers."""
 
-    def __init__(self, server: ChatGateway, seed: int) -> None:
+    def __init__(self, server: ChatGateway, offers: Sequence[str], seed: int) -> None:
         self._server = server
         self._random = random.Random(seed)
+        self._offers = OfferMutator(offers, seed)
         self._json = {path: Mutator(list(bodies), seed) for path, bodies in BODIES.items()}
         self.found: Counter[str] = Counter()
 
@@ -118,6 +123,7 @@ class Fuzz:
         async with self._server.http.get("/openapi.json") as answer:
             paths = (await answer.json())["paths"]
         routes = {path: each["post"] for path, each in paths.items() if "post" in each}
+        before = await self._held_by_connections()
         with capture_logs() as logs:
             for path in routes:
                 left = requests
@@ -130,13 +136,16 @@ class Fuzz:
                     bad = [entry for entry in logs if entry["log_level"] in ("error", "critical")]
                     assert bad == [], (path, batch, bad)
                     logs.clear()
-        await until(lambda: self._server.work == 0)
+        await until(lambda: self._server.work == 0 and len(self._server.app.sessions) == 0)
         assert (await self._server.ask("hello"))[0] == 200
+        await until(lambda: all(now <= then for now, then in zip(held(), before, strict=True)))
 
     def _body(self, path: str) -> tuple[str, bytes]:
         if path in self._json:
             kinds = ("application/json",) * 9 + ("text/plain", "multipart/form-data")
             return self._random.choice(kinds), self._json[path].message()
+        if path == CALLS and self._random.random() < 0.9:
+            return self._offers.request()
         if path not in FORMS:
             return self._random.choice(KINDS), self._json[ELSEWHERE].message()
         body = bytearray(_form(self._random.choice(FORMS[path])))
@@ -153,9 +162,35 @@ class Fuzz:
             async with self._server.http.post(url, data=body, headers=headers) as answer:
                 told = await answer.read()
                 self.found[f"{path}: {_judge(answer.status, told)}"] += 1
+            if path == CALLS and answer.status == 201:
+                await self._hang_up(answer.headers["Location"])
         except BaseException as exc:
             exc.add_note(f"{path} {kind}: {body[:500]!r}")
             raise
+
+    async def _held_by_connections(self) -> tuple[int, int]:
+        """Open all connections that there will be, and tell what they hold at both ends."""
+        together = asyncio.Barrier(AT_A_TIME)
+
+        async def connect() -> None:
+            async with self._server.http.get("/health") as answer:
+                await together.wait()
+                await answer.read()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(AT_A_TIME):
+                group.create_task(connect())
+        return held()
+
+    async def _hang_up(self, location: str) -> None:
+        async with self._server.http.post(f"{location}/hangup") as answer:
+            # The same offer once more has taken its place already.
+            assert answer.status in (200, 404), (location, answer.status)
+
+
+def held() -> tuple[int, int]:
+    """How many tasks and open files this process has, sockets among them."""
+    return len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd"))
 
 
 def _judge(status: int, told: bytes) -> str:
@@ -182,8 +217,9 @@ async def fuzz(folder: Path, requests: int, seed: int) -> Counter[str]:
     Args:
         folder: An empty one that is on the search path of this process.
     """
+    offers = await real_offers()
     async with chat_gateway(chat_settings(folder, HTTP)) as server:
-        attack = Fuzz(server, seed)
+        attack = Fuzz(server, offers, seed)
         await attack.run(requests)
         return attack.found
 

@@ -23,3 +23,6 @@ async def test_no_body_is_answered_with_a_500_and_each_refusal_has_its_code(
     # The mutator is neither so mild nor so wild that only one thing is tested.
     assert chat["/v1/chat/completions: taken"] > COUNT / 20
     assert len(chat) > 5
+    calls = {key: times for key, times in found.items() if key.startswith("/v1/realtime/calls: ")}
+    assert calls["/v1/realtime/calls: taken"] > COUNT / 20
+    assert len(calls) > 3

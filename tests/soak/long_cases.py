@@ -1,8 +1,8 @@
-"""The long cases in real time: ``python -m tests.soak.long_cases``, all side by side.
+"""The long cases in real time: ``python -m tests.soak.long_cases``, all but one side by side.
 
 ``tests/cases`` holds them on a clock that a test moves. Here the same people talk with a server in
 a process of its own, through its socket and our own client, for as long as it takes: C07, C08, C22,
-C39, C41 and C64, about eleven minutes together. The names are those of the catalogue of cases.
+C39, C41 and C64, about sixteen minutes together. The names are those of the catalogue of cases.
 
 It needs a machine with a core to spare: on one that is late itself, people are answered late.
 """
@@ -430,7 +430,10 @@ async def run(chosen: Sequence[Case]) -> int:
         folder = Path(name)
         install_voice(folder)
         async with server_process(folder, a_config(folder)) as server:
-            results = await asyncio.gather(*(_judge(case, server.url) for case in chosen))
+            beside = [case for case in chosen if case is not c22_own_voice]
+            results = await asyncio.gather(*(_judge(case, server.url) for case in beside))
+            # An echo is known by its delay, so nobody else's work may come into its way.
+            results += [await _judge(c, server.url) for c in chosen if c is c22_own_voice]
     failed = results.count(False)
     _say(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed else 0
