@@ -18,6 +18,7 @@ from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.jobs.settings import JobSettings
 from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway, media_settings
+from tests.faults.gateway_line import until
 
 pytestmark = [pytest.mark.diffusion, pytest.mark.timeout(90)]
 
@@ -115,13 +116,11 @@ async def test_a_client_that_hangs_up_frees_the_worker(gateway: MediaGateway) ->
     asking = asyncio.gather(
         gateway.http.post("/v1/images/generations", json=body), return_exceptions=True
     )
-    while not gateway.work:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until(lambda: gateway.work > 0)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    while gateway.work:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until(lambda: gateway.work == 0)
     answer = await gateway.http.post(
         "/v1/images/generations", json={"model": "sd3", "prompt": "a dog"}
     )

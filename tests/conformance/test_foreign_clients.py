@@ -1,7 +1,8 @@
 """Clients that stand in environments of their own, unmodified but for the address (C69).
 
 Each speaks in real time, hears the answer, types, interrupts a long answer by speaking, has a tool
-called, and leaves. It must not log a warning about us. ``make conformance`` runs these tests.
+called, and leaves. It must not log a warning about us, and is sent no event that the SDK does not
+declare. ``make conformance`` runs these tests.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 from duologue.artifacts.settings import ArtifactSettings
 from duologue.gateway.settings import TlsSettings
 from duologue.settings import Settings
+from tests.conformance.checked_line import checked_line
 from tests.conformance.foreign_client import Caller, hold_call
 from tests.conformance.talking_gateway import talking_gateway
 
@@ -23,8 +25,8 @@ WEATHER = "Well, you said sun over x."
 
 
 async def test_openai_agents_in_python(settings: Settings, tmp_path: Path) -> None:
-    async with talking_gateway(settings) as gateway:
-        report = await hold_call(Caller("agents_caller.py", "agents"), gateway.app.url, tmp_path)
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as url:
+        report = await hold_call(Caller("agents_caller.py", "agents"), url, tmp_path)
     assert report["complaints"] == []
     assert "error" not in report
     assert report["tool"] == "sun over x"
@@ -34,8 +36,8 @@ async def test_openai_agents_in_python(settings: Settings, tmp_path: Path) -> No
 
 
 async def test_livekit_agents(settings: Settings, tmp_path: Path) -> None:
-    async with talking_gateway(settings) as gateway:
-        report = await hold_call(Caller("livekit_caller.py", "livekit"), gateway.app.url, tmp_path)
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as url:
+        report = await hold_call(Caller("livekit_caller.py", "livekit"), url, tmp_path)
     assert report["complaints"] == []
     assert "error" not in report
     assert report["tool"] == "x"
@@ -46,8 +48,8 @@ async def test_livekit_agents(settings: Settings, tmp_path: Path) -> None:
 
 
 async def test_pipecat(settings: Settings, tmp_path: Path) -> None:
-    async with talking_gateway(settings) as gateway:
-        report = await hold_call(Caller("pipecat_caller.py", "pipecat"), gateway.app.url, tmp_path)
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as url:
+        report = await hold_call(Caller("pipecat_caller.py", "pipecat"), url, tmp_path)
     assert report["complaints"] == []
     assert "error" not in report
     assert report["tool"] == "x"
@@ -56,8 +58,8 @@ async def test_pipecat(settings: Settings, tmp_path: Path) -> None:
 
 
 async def test_openai_agents_in_javascript(settings: Settings, tmp_path: Path) -> None:
-    async with talking_gateway(settings) as gateway:
-        report = await hold_call(Caller("agents_caller.mjs"), gateway.app.url, tmp_path)
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as url:
+        report = await hold_call(Caller("agents_caller.mjs"), url, tmp_path)
     assert report["complaints"] == []
     assert "error" not in report
     assert report["tool"] == "x"

@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import cast
 
 _PIECE_BYTES = 4096
 
+Ear = Callable[[bytes], None]
+"""Told of what the server sends on one connection."""
+
+
+def _hear_nothing(_piece: bytes) -> None:
+    """Nobody listens in."""
+
 
 class BreakableLine:
     """Passes connections on to a port of this machine; see ``breakable_line``."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, new_ear: Callable[[], Ear]) -> None:
         self.port = 0
         """Where it listens."""
 
@@ -26,6 +33,7 @@ class BreakableLine:
         """New connections are reset at once."""
 
         self._to_port = port
+        self._new_ear = new_ear
         self._pairs: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._flows = asyncio.Event()
@@ -85,7 +93,8 @@ class BreakableLine:
             self._pairs.append((writer, far_writer))
             async with asyncio.TaskGroup() as group:
                 group.create_task(_pass_on(reader, far_writer, flows), name="line-up")
-                group.create_task(_pass_on(far_reader, writer, flows), name="line-down")
+                down = _pass_on(far_reader, writer, flows, self._new_ear())
+                group.create_task(down, name="line-down")
         finally:
             writer.transport.abort()
 
@@ -98,11 +107,15 @@ class BreakableLine:
 
 
 async def _pass_on(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flows: asyncio.Event
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    flows: asyncio.Event,
+    ear: Ear = _hear_nothing,
 ) -> None:
     with suppress(ConnectionError):
         while piece := await reader.read(_PIECE_BYTES):
             await flows.wait()
+            ear(piece)
             writer.write(piece)
             await writer.drain()
     with suppress(ConnectionError, OSError):
@@ -111,15 +124,23 @@ async def _pass_on(
 
 
 def _linger_not(writer: asyncio.StreamWriter) -> None:
-    sock = cast(socket.socket, writer.get_extra_info("socket"))
+    sock = cast(socket.socket | None, writer.get_extra_info("socket"))
+    if sock is None:  # it has ended by itself
+        return
     with suppress(OSError):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 @asynccontextmanager
-async def breakable_line(port: int) -> AsyncIterator[BreakableLine]:
-    """A line to a port of this machine."""
-    line = BreakableLine(port)
+async def breakable_line(
+    port: int, new_ear: Callable[[], Ear] = lambda: _hear_nothing
+) -> AsyncIterator[BreakableLine]:
+    """A line to a port of this machine.
+
+    Args:
+        new_ear: Makes somebody for each connection who listens in to the server.
+    """
+    line = BreakableLine(port, new_ear)
     server = await asyncio.start_server(line.accept, "127.0.0.1", 0)
     line.port = server.sockets[0].getsockname()[1]
     try:
