@@ -266,6 +266,10 @@ def deltas_say_whose_they_are(record: Record) -> None:
             assert isinstance(event[key], str), event
         for key in ("output_index", "content_index"):
             assert type(event[key]) is int, event
+    for event in record.of("response.function_call_arguments.delta"):
+        for key in ("response_id", "item_id", "call_id", "delta"):
+            assert isinstance(event[key], str), event
+        assert type(event["output_index"]) is int
     for event in record.of("input_audio_buffer.speech_started"):
         assert type(event["audio_start_ms"]) is int
     for event in record.of("input_audio_buffer.speech_stopped"):
@@ -287,6 +291,7 @@ def statuses_are_those_that_clients_know(record: Record) -> None:
         assert item["status"] in ("in_progress", "completed", "incomplete")
     for response in responses(record):
         assert response["status"] in ("in_progress", "completed", "cancelled")
+        assert response["status_details"] is None or isinstance(response["status_details"], dict)
     (cut,) = [each for each in responses(record) if each["status"] == "cancelled"]
     assert cut["status_details"] == {"type": "cancelled", "reason": "turn_detected"}
 

@@ -6,34 +6,11 @@ Pipecat holds the conversation here: it finds the turns, cuts answers off and ru
 import array
 import asyncio
 
-from calling import (
-    API_KEY,
-    BASE_URL,
-    RATE_HZ,
-    Complaints,
-    Heard,
-    microphone,
-    report,
-    speech,
-)
-from loguru import logger
-from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
+from calling import API_KEY, BASE_URL, RATE_HZ, Heard, microphone, speech
 from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.audio.vad.vad_analyzer import VADAnalyzer, VADParams
-from pipecat.frames.frames import (
-    ErrorFrame,
-    Frame,
-    InputAudioRawFrame,
-    InterruptionFrame,
-    LLMFullResponseEndFrame,
-    MetricsFrame,
-    TranscriptionFrame,
-    TTSAudioRawFrame,
-    TTSTextFrame,
-)
-from pipecat.metrics.metrics import LLMUsageMetricsData
+from pipecat.frames.frames import InputAudioRawFrame
 from pipecat.pipeline.pipeline import Pipeline
-from pipecat.pipeline.runner import PipelineRunner
 from pipecat.pipeline.task import PipelineParams, PipelineTask
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.aggregators.llm_response_universal import (
@@ -41,23 +18,16 @@ from pipecat.processors.aggregators.llm_response_universal import (
     LLMUserAggregatorParams,
 )
 from pipecat.processors.audio.vad_processor import VADProcessor
-from pipecat.processors.frame_processor import FrameDirection, FrameProcessor
 from pipecat.services.llm_service import FunctionCallParams
 from pipecat.services.openai.llm import OpenAILLMService
 from pipecat.services.openai.stt import OpenAISTTService
 from pipecat.services.openai.tts import OpenAITTSService
 from pipecat.turns.user_stop import SpeechTimeoutUserTurnStopStrategy
 from pipecat.turns.user_turn_strategies import UserTurnStrategies
+from pipecat_ear import WEATHER, Ear, hold_talk, listen_for_complaints
 
 DOOR = {"api_key": API_KEY, "base_url": BASE_URL}
 WINDOW = 512
-
-WEATHER = FunctionSchema(
-    name="weather",
-    description="Tell the weather.",
-    properties={"what": {"type": "string"}},
-    required=["what"],
-)
 
 
 class Loudness(VADAnalyzer):
@@ -68,39 +38,6 @@ class Loudness(VADAnalyzer):
 
     def voice_confidence(self, buffer: bytes) -> float:
         return float(max(array.array("h", buffer), default=0) > 1000)
-
-
-class Ear(FrameProcessor):
-    """Notes what passes."""
-
-    def __init__(self, heard: Heard) -> None:
-        super().__init__()
-        self._heard = heard
-        self._said = ""
-
-    async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
-        await super().process_frame(frame, direction)
-        match frame:
-            case TranscriptionFrame():
-                self._heard.note(**{f"user: {frame.text}": True})
-            case TTSTextFrame():
-                self._said += frame.text
-            case LLMFullResponseEndFrame():
-                self._heard.note(**{f"assistant: {self._said.strip()}": True})
-                self._said = ""
-            case TTSAudioRawFrame():
-                self._heard.count("audio_bytes", len(frame.audio))
-                self._heard.note(rate_hz=frame.sample_rate)
-            case InterruptionFrame():
-                self._heard.count("interruptions")
-                self._said = ""
-            case MetricsFrame():
-                for each in frame.data:
-                    if isinstance(each, LLMUsageMetricsData):
-                        self._heard.count("tokens", each.value.total_tokens)
-            case ErrorFrame():
-                self._heard.note(error=str(frame.error)[:500])
-        await self.push_frame(frame, direction)
 
 
 def make_task(heard: Heard, context: LLMContext) -> PipelineTask:
@@ -138,9 +75,7 @@ def make_task(heard: Heard, context: LLMContext) -> PipelineTask:
 
 
 async def main() -> None:
-    complaints, heard = Complaints(), Heard()
-    logger.remove()
-    logger.add(lambda line: complaints.said.append(str(line)[:500]), level="WARNING")
+    complaints, heard = listen_for_complaints(), Heard()
     context = LLMContext([], tools=ToolsSchema(standard_tools=[WEATHER]))
     task = make_task(heard, context)
 
@@ -164,12 +99,8 @@ async def main() -> None:
         await heard.until("audio_bytes", int(heard.notes["before_tool"]) + 1)
         history = [(each.get("role"), each.get("content")) for each in context.get_messages()]
         heard.note(history=history)
-        await task.cancel()
 
-    async with asyncio.TaskGroup() as group:
-        group.create_task(PipelineRunner(handle_sigint=False).run(task))
-        group.create_task(talk())
-    report(heard.notes, complaints.said)
+    await hold_talk(task, talk, heard, complaints)
 
 
 asyncio.run(main())
