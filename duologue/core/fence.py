@@ -1,8 +1,8 @@
 """Fencing tokens: how late output of an interrupted response is told from current output.
 
-An interruption advances the epoch of one lane, and the end of a response closes its lane. What
-carries an older epoch, or belongs to no open lane, is dropped and counted. This module must not
-know what a lane is used for.
+Each time that an answer is cut off, its session begins a new epoch, and that answer's lane goes on
+in it; the end of a response closes its lane. What carries another fence than its lane has now, or
+belongs to no open lane, is dropped and counted. This module must not know what a lane is used for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ INPUT_LANE = Lane("input")
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What every stage request and stage output carries."""
+    """What every stage request and stage output carries.
+
+    Args:
+        epoch: How often an answer of the session had been cut off when the lane was opened or last
+            advanced.
+    """
 
     session: str
     lane: Lane
@@ -26,23 +31,29 @@ class Fence:
 
 
 class Epochs:
-    """The current epoch of each open lane of one session.
+    """The epoch of one session, and the current fence of each lane that is open in it.
 
-    A lane that was closed, or never opened, has no current epoch: everything of it is stale.
+    A lane that was closed, or never opened, has no fence: everything of it is stale.
     """
 
+    __slots__ = ("_current", "_session", "number")
+
     def __init__(self, session: str) -> None:
+        self.number = 0
+        """How often an answer of the session was cut off. Clients are told it, too."""
+
         self._session = session
         self._current: dict[Lane, Fence] = {}
 
     def open(self, lane: Lane) -> Fence:
-        """Start a lane at epoch 0; opening an open lane returns its current fence."""
-        return self._current.setdefault(lane, Fence(self._session, lane, 0))
+        """Start a lane in the epoch that it is; opening an open lane returns its current fence."""
+        return self._current.setdefault(lane, Fence(self._session, lane, self.number))
 
     def advance(self, lane: Lane) -> Fence:
-        """Make all that the lane has out there stale, and return the new fence."""
-        fence = self._current[lane]
-        self._current[lane] = fence = Fence(self._session, lane, fence.epoch + 1)
+        """Begin an epoch: all that the lane has out there is stale. Returns its new fence."""
+        assert lane in self._current, f"the lane {lane} is not open"
+        self.number += 1
+        self._current[lane] = fence = Fence(self._session, lane, self.number)
         return fence
 
     def close(self, lane: Lane) -> None:
@@ -50,7 +61,7 @@ class Epochs:
         self._current.pop(lane, None)
 
     def is_open(self, lane: Lane) -> bool:
-        """Tell whether a lane has a current epoch."""
+        """Tell whether a lane has a fence."""
         return lane in self._current
 
     def fence(self, lane: Lane) -> Fence:

@@ -27,14 +27,14 @@ from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_deliveries, unpack_command, weight
 from duologue.hosts.settings import TOLD_PARTS, LinkSettings
 from duologue.protocol.errors import error_body
-from duologue.sessions.port import Delivery, HoldsSound, Joined
+from duologue.sessions.port import CallsBackSound, Delivery, Joined
 from duologue.sessions.session import CLIENT_GONE
 
 PULL_BYTES = 16 * 1024
 """What is taken from a session at a time, at most."""
 
 
-class ServedChannel(HoldsSound):
+class ServedChannel(CallsBackSound):
     """One channel.
 
     Args:

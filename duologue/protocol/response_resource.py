@@ -15,6 +15,12 @@ from duologue.protocol.session_config import MaxTokens, Modality, Voice
 
 ResponseStatus: TypeAlias = Literal["in_progress", "completed", "cancelled", "failed", "incomplete"]
 
+TURN_DETECTED = "turn_detected"
+"""Why a response was cancelled: the person has the floor."""
+
+CLIENT_CANCELLED = "client_cancelled"
+"""Why a response was cancelled: the client wanted it so."""
+
 
 class ResponseFailure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a response failed, in public words."""

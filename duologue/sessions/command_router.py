@@ -24,10 +24,11 @@ from duologue.protocol.duplex.commands import CloseSession
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import SessionUpdated
 from duologue.protocol.response_config import response_config
+from duologue.protocol.response_resource import CLIENT_CANCELLED
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.configuration import Configuration
 from duologue.sessions.conversation import Conversation
-from duologue.sessions.dialogue.dialogue import CLIENT_CANCELLED, Dialogue
+from duologue.sessions.dialogue.dialogue import Dialogue
 from duologue.sessions.duplex import PlainSide
 from duologue.sessions.extensions import CLOSED, Extensions
 from duologue.sessions.hearing.person import Person
@@ -92,7 +93,7 @@ class CommandRouter:
         Raises:
             ClientError: It is refused, and nothing changed.
         """
-        self._side.spoke_at = now
+        self._side.heard_from(now)
         match command:
             case UpdateSession(session=patch):
                 self._update(patch, now)

@@ -132,7 +132,7 @@ class Conversation:
             heard = 0
         # Else it was said so long ago that its positions are forgotten: it stays as it is.
         if heard is not None:
-            entry.spoken.cut_sample = heard
+            entry.spoken.cut_at(heard)
             entry.interrupted = True
         self._history.touch()
         return ItemTruncated(

@@ -6,18 +6,16 @@ This module must not know how a dialect writes them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from msgspec import UNSET
 
-from duologue.core.errors import ClientError, ProtocolError
+from duologue.core.errors import ProtocolError
 from duologue.duplex_plugins.contract import Capabilities
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.audio_formats import AudioFormat, format_rate_hz, named
 from duologue.protocol.commands import Command
 from duologue.protocol.config_checks import Supported
 from duologue.protocol.duplex.commands import (
-    AcknowledgeEvents,
     AcknowledgePlayback,
     BargeIn,
     CommitTurn,
@@ -33,12 +31,13 @@ from duologue.protocol.duplex.events import (
 from duologue.protocol.duplex.session_merge import merge_duplex
 from duologue.protocol.duplex.session_patch import DuplexPatch, as_duplex
 from duologue.protocol.duplex.session_resource import DuplexCapabilities, duplex_to_wire
-from duologue.protocol.errors import ErrorCode, error_event, refused
+from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import OutputBufferCleared
+from duologue.protocol.response_resource import CLIENT_CANCELLED
 from duologue.protocol.session_config import AnySession, SessionConfig, SessionResource
 from duologue.protocol.session_merge import merge
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.dialogue.dialogue import CLIENT_CANCELLED, Dialogue
+from duologue.sessions.dialogue.dialogue import Dialogue
 from duologue.sessions.extensions import Extensions
 from duologue.sessions.hearing.input_audio import InputAudio
 from duologue.sessions.hearing.input_position import InputPosition, Placed
@@ -46,9 +45,6 @@ from duologue.sessions.hearing.person import Person
 from duologue.sessions.history.history import History
 from duologue.sessions.speaking.playback_acks import PlaybackAcks
 from duologue.sessions.speaking.speaking import Speaking
-
-FREQUENT = (AppendPlacedAudio, AcknowledgeEvents)
-"""Commands that come many times a second and move no deadline closer."""
 
 
 class PlainSide:
@@ -59,12 +55,13 @@ class PlainSide:
         """How long the client may be silent; ``None``: as long as it likes."""
         self.spoke_at = 0.0
         """When the client last said something other than audio."""
-        self.on_acknowledged: Callable[[int], None] | None = None
-        """Is told up to which event the client has them all."""
-
         self.resumable = False
         """The session may outlive its connection."""
         self._person = person
+
+    def heard_from(self, now: float) -> None:
+        """The client has said something other than audio, or has come back."""
+        self.spoke_at = now
 
     def next_sample(self) -> int:
         """Return the first sample that the session does not have, on the client's own count."""
@@ -90,26 +87,26 @@ class PlainSide:
         """Return when the client will have been silent for too long."""
         return math.inf
 
-    def acknowledged(self, ack: AcknowledgeEvents, delivered: int, now: float) -> bool:
-        """Note which events the client has; ``False`` where that cannot be."""
-        return False
+    def acknowledge(self, now: float) -> None:
+        """The client has said which events it has; the session knows what that means.
 
-    def take_in(
-        self,
-        command: AppendPlacedAudio | AcknowledgeEvents,
-        wire: AudioFormat,
-        delivered: int,
-        now: float,
-    ) -> None:
-        """Take what comes many times a second, and moves no deadline closer.
-
-        Args:
-            wire: What the session listens for.
-            delivered: The number of the latest event.
+        Raises:
+            ClientError: It cannot say so here.
         """
         raise _not_here()
 
-    def settle_place(self, command: AppendPlacedAudio, wire: AudioFormat) -> AppendAudio:
+    def append(self, command: AppendPlacedAudio, wire: AudioFormat, now: float) -> None:
+        """Take audio that says what it is, and where it stands.
+
+        Args:
+            wire: What the session listens for.
+
+        Raises:
+            ClientError: It is refused, and nothing changed.
+        """
+        raise _not_here()
+
+    def judge_placed(self, command: AppendPlacedAudio, wire: AudioFormat) -> AppendAudio:
         """Return long audio as it is to be taken in, slice by slice, where there is room for it.
 
         Raises:
@@ -210,33 +207,19 @@ class DuplexSide(PlainSide):
             return math.inf
         return max(self.spoke_at, self._person.heard_at) + self.idle_timeout_s
 
-    def acknowledged(self, ack: AcknowledgeEvents, delivered: int, now: float) -> bool:
-        """Only events that were sent can have been received."""
-        if not 0 <= ack.server_event_seq <= delivered:
-            return False
+    def acknowledge(self, now: float) -> None:
+        """It is a sign of life, and no more."""
         self.spoke_at = now
-        if self.on_acknowledged is not None:
-            self.on_acknowledged(ack.server_event_seq)
-        return True
 
-    def take_in(
-        self,
-        command: AppendPlacedAudio | AcknowledgeEvents,
-        wire: AudioFormat,
-        delivered: int,
-        now: float,
-    ) -> None:
-        """Take audio that says what it is, or which events the client has."""
+    def append(self, command: AppendPlacedAudio, wire: AudioFormat, now: float) -> None:
+        """Leave out what is known, and put silence for what is missing."""
         self.spoke_at = now
-        try:
-            if isinstance(command, AcknowledgeEvents):
-                self._acknowledge(command, delivered, now)
-            else:
-                self._append(command, wire, now)
-        except ClientError as exc:
-            self._speaking.emit(error_event(exc, command.event_id))
+        placed = self._place(command, wire)
+        self._person.append(command.audio if placed is None else placed.audio, now)
+        if placed is not None:
+            self._took(placed, wire)
 
-    def settle_place(self, command: AppendPlacedAudio, wire: AudioFormat) -> AppendAudio:
+    def judge_placed(self, command: AppendPlacedAudio, wire: AudioFormat) -> AppendAudio:
         """Leave out of long audio what is known, and put silence for what is missing."""
         placed = self._place(command, wire)
         audio = command.audio if placed is None else placed.audio
@@ -288,20 +271,6 @@ class DuplexSide(PlainSide):
     def _configure(self, config: DuplexConfig) -> None:
         self.idle_timeout_s = config.idle_timeout_s
         self._speaking.playback.only_acknowledged = config.playback_commit_policy == "ack_only"
-
-    def _append(self, command: AppendPlacedAudio, wire: AudioFormat, now: float) -> None:
-        placed = self._place(command, wire)
-        self._person.append(command.audio if placed is None else placed.audio, now)
-        if placed is not None:
-            self._took(placed, wire)
-
-    def _acknowledge(self, ack: AcknowledgeEvents, delivered: int, now: float) -> None:
-        if not self.acknowledged(ack, delivered, now):
-            raise refused(
-                f"server_event_seq is {ack.server_event_seq}, the latest event is {delivered}",
-                "server_event_seq",
-                ErrorCode.INVALID_EVENT_ACK,
-            )
 
     def _barge_in(self, config: SessionConfig, now: float) -> None:
         if self._speaking.active is None and self._speaking.playback.lead_s(now) == 0:

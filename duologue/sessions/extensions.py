@@ -5,9 +5,9 @@ Only words: nothing here changes what the session does. This module must not kno
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
+from duologue.core.fence import Epochs
 from duologue.duplex_plugins.contract import TurnKind
 from duologue.protocol.duplex.config import OverlapPolicy
 from duologue.protocol.duplex.events import (
@@ -42,21 +42,18 @@ _TURN_EVENTS: dict[
 class Extensions:
     """The extra words of one session."""
 
-    def __init__(self, session_id: str, speaking: Speaking) -> None:
-        self.epoch = 0
-        """How many times an answer was cut off."""
-        self.on_interrupted: Callable[[], None] | None = None
-        """Is told that the person has the floor: nothing that was sent is to be heard."""
-
+    def __init__(self, session_id: str, speaking: Speaking, epochs: Epochs) -> None:
         self.close_reason = ""
         """The client's own, once it has closed the session."""
         self._session_id = session_id
+        self._epochs = epochs
         self._speaking = speaking
         speaking.extend()
 
-    def answer_cut_off(self) -> None:
-        """An answer of the conversation was interrupted, cancelled or failed."""
-        self.epoch += 1
+    @property
+    def epoch(self) -> int:
+        """How often an answer of the conversation was interrupted, cancelled or failed."""
+        return self._epochs.number
 
     def turn(self, kind: TurnKind, now: float) -> None:
         """Say that the person's floor has changed."""

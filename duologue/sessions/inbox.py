@@ -19,7 +19,7 @@ Judge = Callable[[AppendAudio], AppendAudio | Rejected]
 
 
 class Inbox:
-    """Inputs of one session, in order.
+    """Inputs of one session: those of the engine in order, and then those of the client in theirs.
 
     Args:
         capacity: How many of the engine's may wait, and as many of the client's.

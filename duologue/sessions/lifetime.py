@@ -64,6 +64,15 @@ class Lifetime:
         """Nobody is connected."""
         return self._detached_at is not None
 
+    def waits(self, now: float) -> None:
+        """There is something for the client."""
+        if self.waiting_since is None:
+            self.waiting_since = now
+
+    def took(self, now: float, more: bool) -> None:
+        """The client has taken something; with ``more`` there is something left."""
+        self.waiting_since = now if more else None
+
     def detach(self, now: float) -> None:
         """The connection is lost: nobody is blamed for taking nothing, and no beats come."""
         self._detached_at = now

@@ -20,17 +20,10 @@ from duologue.duplex_plugins.contract import (
     RequestOutput,
     Tick,
 )
-from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Ended, EngineEvent, Output
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
-from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode, error_body, error_event
-from duologue.protocol.events import (
-    ErrorEvent,
-    Event,
-    SessionCreated,
-    SessionUpdated,
-)
+from duologue.protocol.events import ErrorEvent, Event, SessionCreated, SessionUpdated
 from duologue.protocol.response_config import response_config
 from duologue.protocol.session_config import AnySession, SessionConfig
 from duologue.sessions.audience import Audience
@@ -39,7 +32,7 @@ from duologue.sessions.configuration import Configuration
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.dialogue.dialogue import Dialogue
 from duologue.sessions.dialogue.plugin_host import PluginHost
-from duologue.sessions.duplex import FREQUENT, side_of
+from duologue.sessions.duplex import side_of
 from duologue.sessions.echo.echo import EchoJudge
 from duologue.sessions.effects import Effect, EndSession, LetGo
 from duologue.sessions.extensions import Extensions
@@ -76,7 +69,6 @@ class SessionMachine:
     __slots__ = (
         "_audience",
         "_configuration",
-        "_delivered",
         "_dialogue",
         "_end_announced",
         "_person",
@@ -117,7 +109,6 @@ class SessionMachine:
         self.ended: str | None = None
         self._settings = settings
         self._end_announced = False
-        self._delivered = 0
         self.timing_changed = True
         self.requests = Requests(session_id)
         capabilities = plugin.capabilities()
@@ -151,7 +142,12 @@ class SessionMachine:
             retain=not capabilities.decides_turns,
             transcribe_always=capabilities.reads_transcripts,
         )
-        extensions = Extensions(session_id, self.speaking) if config.duplex is not None else None
+        extensions = None
+        held_until = now + settings.listening.first_update_hold_s
+        if config.duplex is not None:
+            # Such a session is opened by its first update, and need not wait for one.
+            extensions = Extensions(session_id, self.speaking, self.requests.epochs)
+            held_until = -math.inf
         self.extensions = extensions
         self._dialogue = Dialogue(
             PluginHost(plugin, self._configuration.of_plugin(), self.requests),
@@ -162,6 +158,8 @@ class SessionMachine:
             response_config(config),
             settings.max_out_of_band_responses,
             extensions,
+            muted=config.kind == "transcription",
+            held_until=held_until,
         )
         self._watchdog = Watchdog(
             self.speaking,
@@ -169,10 +167,6 @@ class SessionMachine:
             settings.inaudible_timeout_s,
             patient=capabilities.decides_turns,
         )
-        self._dialogue.muted = config.kind == "transcription"
-        if config.duplex is None:
-            # A duplex session is opened by its first update.
-            self._dialogue.held_until = now + settings.listening.first_update_hold_s
         if settings.listening.echo_suppression and settings.listening.vad is not None:
             self.speaking.echo = EchoJudge(capabilities.output_rate_hz, capabilities.input_rate_hz)
         self._person = Person(
@@ -184,6 +178,7 @@ class SessionMachine:
             self._dialogue,
             settings.listening.min_interruption_ms,
             settings.listening.soft_pause_ms,
+            now,
             extensions,
         )
         self.side = side_of(
@@ -201,7 +196,6 @@ class SessionMachine:
         )
         tick_s = None if capabilities.tick_ms is None else capabilities.tick_ms / 1000
         self.lifetime = Lifetime(settings, now, tick_s, warns=extensions is not None)
-        self._person.heard_at = now
         self._audience = Audience(capabilities.backlog_ms)
         self._router = CommandRouter(
             self._configuration,
@@ -236,7 +230,7 @@ class SessionMachine:
             self.speaking.emit(SessionUpdated(session=self.resource()))
         by_client = self.extensions is not None
         self._dialogue.tell(ConfigChanged(self._configuration.of_plugin(), by_client), now)
-        return self._settle(now)
+        return self._conclude(now)
 
     def apply(self, item: SessionInput, now: float) -> Sequence[Effect]:
         """Take one input. A client's mistake becomes one ``error`` event; nothing else changes.
@@ -246,15 +240,16 @@ class SessionMachine:
         """
         if self.ended is not None:
             return ()
-        if type(item) is AppendAudio:
+        # Audio comes many times a second, and moves no deadline closer.
+        if type(item) is AppendAudio or type(item) is AppendPlacedAudio:
             try:
-                self._person.append(item.audio, now)
+                if type(item) is AppendPlacedAudio:
+                    self.side.append(item, self._configuration.current.input_format, now)
+                else:
+                    self._person.append(item.audio, now)
             except ClientError as exc:
                 self.speaking.emit(error_event(exc, item.event_id))
-            return self._settle_sound(now)
-        if self.extensions is not None and isinstance(item, FREQUENT):
-            self.side.take_in(item, self._configuration.current.input_format, self._delivered, now)
-            return self._settle_sound(now)
+            return self._conclude_sound(now)
         self.timing_changed = True
         if isinstance(item, Output | Ended):
             if (request := self.requests.accept(item)) is not None:
@@ -268,13 +263,13 @@ class SessionMachine:
                     self._stop_all(ending, now)
             except ClientError as exc:
                 self.speaking.emit(error_event(exc, item.event_id))
-        return self._settle(now)
+        return self._conclude(now)
 
     def judge(self, append: AppendAudio) -> AppendAudio | Rejected:
         """Return a long append as it is to be taken in, slice by slice, or why it is refused."""
         try:
             if isinstance(append, AppendPlacedAudio):
-                return self.side.settle_place(append, self._configuration.current.input_format)
+                return self.side.judge_placed(append, self._configuration.current.input_format)
             self.listening.audio.check_room(append.audio)
             return append
         except ClientError as exc:
@@ -304,7 +299,7 @@ class SessionMachine:
             # The end of another may have ended it, too.
             if self.speaking.get(response.id) is response:
                 self._dialogue.stop(response, "failed", code, now)
-        return self._settle(now)
+        return self._conclude(now)
 
     def next_deadline(self) -> float:
         """When ``on_timer`` wants to be called next.
@@ -330,19 +325,19 @@ class SessionMachine:
         speaking = self.speaking
         events = speaking.pull(now, max_bytes)
         if events:
-            self._delivered += len(events)
-            self.lifetime.waiting_since = now if speaking.has_output() else None
+            self.lifetime.took(now, speaking.buffer.held_bytes > 0 and speaking.has_output())
         # What was sent may have been the last that a response had to say for now.
         if self._watches_silence or speaking.pacing.paced_until is not None:
             self.timing_changed = True
-        watched = speaking.unsettled or self._audience.watched
+        watched = speaking.has_news or self._audience.watched
         settled = not watched and self.ended is None
-        return events, () if settled else self._settle(now)
+        return events, () if settled else self._conclude(now)
 
     def detach(self, now: float) -> None:
         """The connection is lost, and the session waits for another: nothing is held against it."""
         self.lifetime.detach(now)
-        self._person.away = self.timing_changed = True
+        self._person.go_away()
+        self.timing_changed = True
 
     def reattach(self, now: float, pieces: Sequence[tuple[str, float]] = ()) -> None:
         """Another connection has come; ``pieces`` of sound, in seconds, are sent again."""
@@ -350,15 +345,20 @@ class SessionMachine:
             self.speaking.playback.on_sent_again(pieces, now)
         self.lifetime.attach(now)
         self._person.be_back(now)
-        self.side.spoke_at, self.timing_changed = now, True
+        self.side.heard_from(now)
+        self.timing_changed = True
 
     def played(self, item_id: str, played_ms: int) -> None:
         """Note how much of an item's speech the edge has played; it replaces the estimate."""
         self.speaking.playback.on_acknowledged(item_id, played_ms)
 
-    def acknowledge(self, ack: AcknowledgeEvents, now: float) -> bool:
-        """Note which events the client has; ``False``: it is wrong, and to be applied."""
-        return self.ended is None and self.side.acknowledged(ack, self._delivered, now)
+    def acknowledge(self, now: float) -> None:
+        """The client has said which events it has; of this it leads to nothing here.
+
+        Raises:
+            ClientError: It cannot say so here.
+        """
+        self.side.acknowledge(now)
 
     def outlive(self) -> None:
         """Let the session outlive its connection; before it is opened."""
@@ -384,15 +384,15 @@ class SessionMachine:
     def _stop_all(self, reason: str, now: float) -> None:
         if self.ended is None:
             self.ended = reason
+            # The plugin is not told: nothing that it might say of this would go anywhere.
             for response in self.speaking.all():
-                self.speaking.stop(response, "cancelled", reason, now)
+                self.speaking.cut_off(response, "cancelled", reason, now)
 
     # What comes out of the engine
 
     def _engine_event(self, request: RunningRequest, event: EngineEvent, now: float) -> None:
         if isinstance(event, Output):
             if request.asker is Asker.PLUGIN:
-                request.speaks = request.speaks or isinstance(event.payload, AudioChunk)
                 self._dialogue.tell(RequestOutput(request.key, event.payload), now)
             else:
                 self._person.on_output(request.key, event.payload, now)
@@ -401,26 +401,26 @@ class SessionMachine:
 
     # Afterwards, always
 
-    def _settle_sound(self, now: float) -> Sequence[Effect]:
-        """The same as ``_settle``, for what seldom leads to more than sound."""
-        if self.speaking.unsettled or self._audience.watched or self.ended is not None:
+    def _conclude_sound(self, now: float) -> Sequence[Effect]:
+        """The same as ``_conclude``, for what seldom leads to more than sound."""
+        if self.speaking.has_news or self._audience.watched or self.ended is not None:
             self.timing_changed = True
-            return self._settle(now)
+            return self._conclude(now)
         lifetime, requests = self.lifetime, self.requests
         if lifetime.waiting_since is None and self.speaking.has_output():
-            lifetime.waiting_since = now
+            lifetime.waits(now)
         return requests.take_effects() if requests.effects else ()
 
-    def _settle(self, now: float) -> Sequence[Effect]:
+    def _conclude(self, now: float) -> Sequence[Effect]:
         """Do what follows from any change, and return the effects of everything."""
         if self.ended is None:
-            self._dialogue.settle(now)
+            self._dialogue.follow_up(now)
             if self._audience.watched:
                 self._watch_audience(now)
         if self.speaking.overflowed and self.ended is None:
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
         if self.lifetime.waiting_since is None and self.speaking.has_output():
-            self.lifetime.waiting_since = now
+            self.lifetime.waits(now)
         return self._take_effects() if self.requests.effects or self.ended is not None else ()
 
     def _watch_audience(self, now: float) -> None:
@@ -441,7 +441,7 @@ class SessionMachine:
         return (*effects, EndSession(self.ended))
 
     def _is_too_old(self, now: float) -> bool:
-        self._dialogue.held_until = math.inf  # no answer begins unasked
+        self._dialogue.begin_no_more()
         busy = self.speaking.playback.lead_s(now) > 0 or self.speaking.active is not None
         return self.lifetime.over(now, answering=busy or self._person.is_being_heard)
 

@@ -138,7 +138,8 @@ class SessionManager:
     @property
     def detached(self) -> int:
         """How many sessions have lost their connection and wait for another."""
-        return int(self._observation.metrics.sessions_detached.value)
+        leases = (session.lease for session in self._sessions.values())
+        return sum(lease is not None and lease.is_detached for lease in leases)
 
     def check_room(self) -> None:
         """Refuse before the upgrade what ``open`` would refuse after it.
@@ -226,6 +227,11 @@ class SessionManager:
         resumable: bool,
         inherited: Inheritance | None = None,
     ) -> Session:
+        """Make a session. Where calls are recorded or traced, others stand in for three parts.
+
+        ``TapedMachine`` for the machine; ``TracedObserver`` for the observer, and then, by
+        ``watched``, ``WatchedEngine`` before the engine. Each adds notes and calls its base.
+        """
         config, detectors, settings = prepared
         session_id = self._new_id("sess")
         now = self._clock.now()

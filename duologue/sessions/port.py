@@ -38,7 +38,7 @@ class Attachment(Protocol):
     """A connection, as a session sees it.
 
     Concurrency:
-        Called on the event loop; neither method may raise or wait.
+        Called on the event loop; no method may raise or wait.
     """
 
     def on_output(self) -> None:
@@ -60,13 +60,18 @@ class Attachment(Protocol):
     def on_pressure(self, on: bool) -> None:
         """Read no more from the client until it is off again: what it said has to be dealt with.
 
-        Only sessions in other processes say this; here, what is said is dealt with at once.
+        Only sessions in other processes say this. Here, what is said is dealt with at once; but for
+        long appends, and what is said behind them: that waits, and beyond a bound is refused.
         """
         ...
 
 
-class HoldsSound(ABC):
-    """An attachment that holds sound back between ``pull`` and the connection."""
+class CallsBackSound(ABC):
+    """An attachment that calls sound back from where no event can overtake it: a link.
+
+    Others that hold sound, as phone and WebRTC calls do until it is played, need it not: what they
+    pull tells them (``ItemTruncated``), and they pull as soon as there is something.
+    """
 
     __slots__ = ("__weakref__",)
 

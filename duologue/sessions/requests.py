@@ -1,7 +1,9 @@
 """The engine requests that one session has running: who asked for each, and under which fence.
 
-This is the choke point for late output: what is not in the table, or carries a stale fence, goes
-nowhere and is counted. This module must not know what is asked.
+This is the choke point for late output: it goes nowhere, and is counted. Late is what belongs to no
+running request, since a cancelled one leaves the table at once and no id is used twice; and what
+carries a stale fence, since a request may outlive what it was made for, see ``adopt``. This module
+must not know what is asked.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from duologue.core.fence import INPUT_LANE, Epochs, Lane
-from duologue.engines.payloads import Payload
+from duologue.engines.payloads import AudioChunk, Payload
 from duologue.engines.ports import EngineEvent, Output, Request
 from duologue.sessions.effects import (
     AppendInput,
@@ -138,12 +140,16 @@ class Requests:
         self.epochs.open(lane)
 
     def adopt(self, request: RunningRequest, lane: Lane) -> None:
-        """Move a running request to another lane: it is stale when that lane is."""
+        """Move a running request to another lane: it is cancelled with that one from now on.
+
+        What it has made before carries the fence of the lane that it leaves, and is stale when that
+        is interrupted or closed, though the request goes on.
+        """
         request.lane = lane
         self.effects.append(RefenceRequest(request.request_id, self.epochs.fence(lane)))
 
     def interrupt_lane(self, lane: Lane) -> None:
-        """Stop a response's work: whatever is still on its way is of an old epoch."""
+        """Stop the work of an answer that is cut off: whatever is on its way is of an old epoch."""
         self.cancel_lane(lane)
         self.epochs.advance(lane)
 
@@ -182,6 +188,8 @@ class Requests:
             # The last word on a request that we cancelled ourselves is no stale output.
             self.stale_dropped += isinstance(event, Output)
             return None
+        if type(event) is Output and type(event.payload) is AudioChunk:
+            request.speaks = True
         return request
 
     def ended(self, request: RunningRequest) -> None:

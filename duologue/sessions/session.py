@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from duologue.core.clock import Clock
-from duologue.core.errors import PluginError
+from duologue.core.errors import ClientError, PluginError
 from duologue.core.mailbox import MailboxFull
 from duologue.core.tasks import CrashBarrier
 from duologue.core.wheel import TimerWheel
 from duologue.engines.ports import EngineEvent, EnginePort
 from duologue.protocol.commands import Command
 from duologue.protocol.duplex.commands import AcknowledgeEvents
-from duologue.protocol.errors import ErrorCode
+from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.events import ErrorBody
 from duologue.sessions.backlog import is_long
 from duologue.sessions.effects import CancelRequest, Effect, EndSession, LetGo, ReportFailure
@@ -31,9 +31,9 @@ from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import UNNUMBERED, Attachment, Batch, Delivery
-from duologue.sessions.resumption.lease import Claim, Lease, LeaseState, refuse_unknown
-from duologue.sessions.resumption.resumption import Resumption
-from duologue.sessions.resumption.silence import tell_of_silence
+from duologue.sessions.resumption.lease import Claim, Lease, refuse_unknown
+from duologue.sessions.resumption.resumption import Resumption, acknowledge
+from duologue.sessions.resumption.silence import sound_under_way
 from duologue.sessions.via import SOCKET
 from duologue.sessions.watching.observer import SessionObserver
 
@@ -64,9 +64,9 @@ class Session:
         "_on_unfinished",
         "_resumption",
         "_seq",
-        "_settling",
         "_stirred",
         "_timer_at",
+        "_waking",
         "_wheel",
         "_woken",
         "edge_plays",
@@ -112,8 +112,7 @@ class Session:
         # The connection was told that there is output, and has not taken all of it.
         self._woken = False
         # It is being told, and pulls from within; and something else happened meanwhile.
-        self._settling = False
-        self._stirred = False
+        self._waking = self._stirred = False
         self._closed = False
         self.via = SOCKET
         self.edge_plays = False
@@ -123,6 +122,8 @@ class Session:
         self.journal = None if resumption is None else resumption.journal
         self._has_output = machine.has_output if resumption is None else resumption.has_output
         self._seq = 0
+        """The number of the latest event. Nobody else counts them."""
+
         self.last_event_id: str | None = None
         """The client's own name for the latest message that it gave one."""
 
@@ -150,11 +151,11 @@ class Session:
     def attach(self, attachment: Attachment) -> None:
         """Make a connection the session's own; an earlier one is told to end."""
         earlier, self._attachment = self._attachment, attachment
-        tell_of_silence(self.machine.speaking, self.journal, attachment)
+        self.machine.speaking.silencer.connection = sound_under_way(attachment)
         if earlier is not None:
             earlier.on_end(ErrorCode.STALE_LEASE)
         self._woken = False
-        self._settle()
+        self._wake_and_rearm()
         if self._closed:
             # A plugin may fail as soon as it is greeted.
             self._attachment = None
@@ -173,7 +174,6 @@ class Session:
         """Check whether a connection may take the session over. Changes nothing.
 
         Args:
-            token: What the client was told.
             received: The number of the latest event that it has; ``None``: it does not say.
 
         Raises:
@@ -183,9 +183,8 @@ class Session:
         if self._resumption is None:
             raise refuse_unknown(token)
         claim = self._resumption.lease.claim(token)
-        self._resumption.delivered = self._seq
         if received is not None:
-            self._resumption.check(received)
+            self._resumption.check(received, self._seq)
         return claim
 
     def resume(self, attachment: Attachment, claim: Claim, received: int | None = None) -> None:
@@ -196,19 +195,17 @@ class Session:
         """
         resumption = self._resumption
         assert resumption is not None, "there is no claim on a session that cannot be resumed"
-        was_detached = resumption.lease.state is LeaseState.DETACHED
-        resumption.delivered = self._seq
-        resumption.last_event_id = self.last_event_id
-        last_words = resumption.take(claim, received, self._now())
+        was_detached = resumption.lease.is_detached
+        last_words = resumption.take(claim, received, self._now(), self._seq, self.last_event_id)
         if was_detached:
             self._observer.detached(-1)
         earlier, self._attachment = self._attachment, attachment
-        tell_of_silence(self.machine.speaking, self.journal, attachment)
+        self.machine.speaking.silencer.connection = sound_under_way(attachment)
         self._woken = False
         if earlier is not None:
             words = [] if last_words is None else [Delivery(UNNUMBERED, last_words)]
             earlier.on_let_go(ErrorCode.STALE_LEASE, words)
-        self._settle()
+        self._wake_and_rearm()
 
     def offer(self, command: Command) -> None:
         """Apply what the client said, or let it wait behind what it said before.
@@ -218,18 +215,18 @@ class Session:
         """
         if command.event_id is not None:
             self.last_event_id = command.event_id
-        if type(command) is AcknowledgeEvents and self.machine.acknowledge(command, self._now()):
-            return  # it comes for every event, and leads to nothing unless it is wrong
-        if self._busy or self.inbox.waiting or is_long(command):
+        if type(command) is AcknowledgeEvents:
+            try:  # it waits for no turn, since it leads to nothing
+                acknowledge(command, self.machine, self._resumption, self._seq, self._now())
+            except ClientError as exc:
+                self.reject(error_body(exc, command.event_id))
+        elif self._busy or self.inbox.waiting or is_long(command):
             self._wait_behind(command)
         else:
             self._apply(command)
 
     def reject(self, error: ErrorBody) -> None:
-        """Answer a message that is no command with an ``error`` event, in its turn.
-
-        Where too much waits for its turn already, it is answered at once.
-        """
+        """Answer what is no command with an ``error`` event, in turn if there is room to wait."""
         if error.event_id is not None:
             self.last_event_id = error.event_id
         if self._busy or self.inbox.waiting:
@@ -250,9 +247,8 @@ class Session:
         """Return what may be written to the connection now."""
         self._busy = True
         if self._resumption is not None and self._resumption.due:
-            self._resumption.delivered = self._seq
-            deliveries = self._resumption.pull(max_bytes, self._now())
-            self._seq = self._resumption.delivered
+            deliveries = self._resumption.pull(max_bytes, self._now(), latest=self._seq)
+            self._seq = max([self._seq, *(each.seq for each in deliveries)])
         else:
             deliveries = self._barrier.run(self._take_output, max_bytes) or []
         self._busy = False
@@ -260,8 +256,8 @@ class Session:
         if self.inbox.waiting:
             self._drain()
         self._woken = self._has_output()
-        if not self._settling:
-            self._settle()
+        if not self._waking:
+            self._wake_and_rearm()
         return Batch(deliveries, self._woken)
 
     def close(self, reason: str) -> None:
@@ -305,7 +301,7 @@ class Session:
             self._observer.mailbox_full()
             raise
         if not self._busy:
-            self._settle()
+            self._wake_and_rearm()
 
     def _enter_with(self, change: Callable[[float], Sequence[Effect]]) -> None:
         self._busy = True
@@ -314,7 +310,7 @@ class Session:
         self._busy = False
         if self.inbox.waiting:
             self._drain()
-        self._settle()
+        self._wake_and_rearm()
 
     def _apply(self, item: SessionInput) -> None:
         self._busy = True
@@ -322,7 +318,7 @@ class Session:
         self._busy = False
         if self.inbox.waiting:
             self._drain()
-        self._settle()
+        self._wake_and_rearm()
 
     def _drain(self) -> None:
         """Apply what came in meanwhile."""
@@ -354,16 +350,16 @@ class Session:
             self._perform(effects)
         return deliveries
 
-    def _settle(self) -> None:
+    def _wake_and_rearm(self) -> None:
         """Wake the connection if there is output, then set the timer, once for all of it."""
-        if self._settling:
+        if self._waking:
             self._stirred = True
             return
         while self._attachment is not None and not self._woken and self._has_output():
-            self._woken = self._settling = True
+            self._woken = self._waking = True
             self._stirred = False
             self._attachment.on_output()
-            self._settling = False
+            self._waking = False
             if not self._stirred:
                 break
             # A connection that reads at once has also said something at once.
@@ -428,12 +424,12 @@ class Session:
         resumption.lease.detach(resumption.lease.generation, now)
         self.machine.detach(now)
         self._observer.detached(1)
-        self._settle()
+        self._wake_and_rearm()
 
     def _end(self, reason: str) -> None:
         self._closed = True
         if self._resumption is not None:
-            if self._resumption.lease.state is LeaseState.DETACHED:
+            if self._resumption.lease.is_detached:
                 self._observer.detached(-1)
             self._resumption.end(attached=self._attachment is not None)
             self._observer.journal_holds(0)

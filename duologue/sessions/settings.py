@@ -83,10 +83,12 @@ class SessionSettings(Section):
     """How the person is heard."""
 
     input_buffer_ms: Positive = 360_000
-    """Uncommitted audio of a client that commits by hand."""
+    """The person's audio that is kept: of the turn that goes on, or until the client commits it by
+    hand. As much again may wait that came in items and is to be transcribed."""
 
     mailbox_size: Positive = 256
-    """Inputs that wait while another one is applied."""
+    """Inputs that wait while another one is applied, in two queues of this size. Outputs of models:
+    where too many wait, the call ends. What the client says: one too many is refused."""
 
     input_backlog_bytes: Positive = BACKLOG_BYTES
     """What a client has said and that is not taken in yet: long messages, and those behind them."""

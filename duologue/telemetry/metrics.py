@@ -233,7 +233,7 @@ class Metrics:
         )
         self.epochs = self._counters(
             "duologue_epochs_total",
-            "Answers that were stopped: each begins an epoch, and what is late is dropped.",
+            "Answers that were stopped while the call goes on: each begins an epoch.",
             "reason",
             STOPS,
         )

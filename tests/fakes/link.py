@@ -18,7 +18,7 @@ from duologue.hosts.settings import LinkSettings
 from duologue.protocol.commands import Command
 from duologue.protocol.events import ErrorBody, Event
 from duologue.protocol.response_events import AudioDelta
-from duologue.sessions.port import Attachment, Batch, Delivery, HoldsSound, Joined
+from duologue.sessions.port import Attachment, Batch, CallsBackSound, Delivery, Joined
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -68,7 +68,7 @@ class FakeSession:
             if not isinstance(delivery.event, AudioDelta)
             or item_id not in ("", delivery.event.item_id)
         )
-        if isinstance(self.attachment, HoldsSound):
+        if isinstance(self.attachment, CallsBackSound):
             self.attachment.on_silenced(item_id, beside)
 
     def end(self, reason: str) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from array import array
+import numpy as np
 
 from duologue.codecs.opus import OpusDecoder, OpusEncoder
 from duologue.codecs.opus_packets import join, split
@@ -38,14 +37,10 @@ SECONDS = 10
 
 def voice() -> bytes:
     """Sounds like vowels: a buzz whose pitch and loudness move as those of speech do."""
-    samples = array("h")
-    phase = 0.0
-    for n in range(24000 * SECONDS):
-        t = n / 24000
-        phase += (140 + 30 * math.sin(5 * t)) / 24000
-        buzz = sum(math.sin(2 * math.pi * k * phase) / k for k in range(1, 12))
-        samples.append(int(6000 * buzz * max(0.0, math.sin(2 * math.pi * 2.5 * t))))
-    return samples.tobytes()
+    t = np.arange(24000 * SECONDS) / 24000
+    phase = np.cumsum((140 + 30 * np.sin(5 * t)) / 24000)
+    buzz = sum(np.sin(2 * np.pi * k * phase) / k for k in range(1, 12))
+    return (6000 * buzz * np.maximum(0.0, np.sin(2 * np.pi * 2.5 * t))).astype("<i2").tobytes()
 
 
 def said(audio: AudioPatch | None) -> list[Event]:

@@ -251,13 +251,13 @@ class Channel(ABC):
     def _ended(self) -> None:
         """The peer has said goodbye, or is gone."""
         self._open = False
-        _settle(self._read_out)
-        _settle(self._gone)
+        _resolve(self._read_out)
+        _resolve(self._gone)
 
     def _failed(self, exc: BaseException) -> None:
         """What came cannot be read, or reading it raised."""
         self._broken = True
-        _settle(self._read_out)
+        _resolve(self._read_out)
         if isinstance(exc, WebSocketError):
             self.close(exc.code, str(exc))
         else:
@@ -286,7 +286,7 @@ class Channel(ABC):
         self._wheel.set(self, self._next_beat() if expires_at is None else expires_at)
 
 
-def _settle(future: asyncio.Future[None]) -> None:
+def _resolve(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 

@@ -6,6 +6,8 @@ module must not know why an answer is wanted or stopped, nor the commands of the
 
 from __future__ import annotations
 
+import math
+
 from duologue.core.audio import samples_to_ms
 from duologue.core.errors import LimitExceeded, PluginError, ProtocolError
 from duologue.core.ids import IdMaker
@@ -29,6 +31,7 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ItemTruncated
 from duologue.protocol.items import Item, ItemReference
 from duologue.protocol.response_config import ResponseConfig
+from duologue.protocol.response_resource import CLIENT_CANCELLED, TURN_DETECTED
 from duologue.sessions.dialogue.plugin_config import plugin_config
 from duologue.sessions.dialogue.plugin_host import PluginHost
 from duologue.sessions.extensions import Extensions
@@ -47,9 +50,6 @@ _DRAINING = ResponseState.DRAINING
 _SAID = (SayAudio, SayText, CallFunction, EndResponse)
 """Effects on a response, the most frequent one first."""
 
-TURN_DETECTED = "turn_detected"
-CLIENT_CANCELLED = "client_cancelled"
-
 
 class Dialogue:
     """The assistant of one session."""
@@ -57,6 +57,7 @@ class Dialogue:
     __slots__ = (
         "_answer_pending",
         "_extensions",
+        "_held_until",
         "_history",
         "_host",
         "_max_out_of_band",
@@ -65,7 +66,6 @@ class Dialogue:
         "_speaking",
         "_told",
         "answered_at",
-        "held_until",
         "muted",
         "own_config",
     )
@@ -80,14 +80,17 @@ class Dialogue:
         own_config: ResponseConfig,
         max_out_of_band: int,
         extensions: Extensions | None = None,
+        *,
+        muted: bool = False,
+        held_until: float = -math.inf,
     ) -> None:
         self.own_config = own_config
         """What a response has that no client asked for."""
 
-        self.muted = False
+        self.muted = muted
         """Nobody wants answers: the plugin is told nothing."""
 
-        self.held_until = float("-inf")
+        self._held_until = held_until
         """Before that, no answer begins that only a detector has asked for."""
 
         self.answered_at: float | None = None
@@ -182,8 +185,8 @@ class Dialogue:
             view = self._view(config)
         lost = self._history.last_turn_lost() if config.input is None else ""
         if lost and self._host.capabilities.reads_transcripts:
-            # To the plugin it would look as if the person had said nothing.
-            self._speaking.stop(self._open(config, view, now), "failed", lost, now)
+            # To the plugin it would look as if the person had said nothing: it is not told at all.
+            self._speaking.cut_off(self._open(config, view, now), "failed", lost, now)
         else:
             self.tell(self._begin(config, view, now), now)
 
@@ -198,14 +201,27 @@ class Dialogue:
 
     def release(self, *, wanted: bool) -> None:
         """Hold no answer back any more: begin what was held back, or forget it."""
-        if self.held_until > float("-inf"):
+        if self._held_until > -math.inf:
             self._answer_pending = self._answer_pending and wanted
-            self.held_until = float("-inf")
+            self._held_until = -math.inf
+
+    def begin_no_more(self) -> None:
+        """Begin no answer from now on that no client has asked for."""
+        self._held_until = math.inf
+
+    def moved_on(self) -> None:
+        """Something came after the last answer: nobody is waited for any more."""
+        self.answered_at = None
+
+    def count_anew(self, now: float) -> None:
+        """Let the silence after the last answer begin now."""
+        if self.answered_at is not None:
+            self.answered_at = now
 
     def due_at(self) -> float | None:
         """When an answer that is held back is due; ``None`` where none is."""
-        held = self._answer_pending and self.held_until > float("-inf")
-        return self.held_until if held else None
+        held = self._answer_pending and self._held_until > -math.inf
+        return self._held_until if held else None
 
     def mute(self, now: float) -> None:
         """Answer nobody from now on: the session is for transcription alone."""
@@ -218,11 +234,9 @@ class Dialogue:
     def interrupt(self, now: float, reason: str = TURN_DETECTED) -> None:
         """The person has the floor: stop the answer, and what is still being played of others."""
         active = self._speaking.active
-        if self._extensions is not None and self._extensions.on_interrupted is not None:
-            self._extensions.on_interrupted()
         if active is not None:
             self.stop(active, "cancelled", reason, now, truncates=True)
-        for item_id, heard in self._speaking.silence(now):
+        for item_id, heard in self._speaking.stop_playback(now):
             if item_id in self._history:
                 entry = self._history.get(item_id)
                 self._cut(entry, heard)
@@ -262,10 +276,11 @@ class Dialogue:
         Args:
             truncates: The client is told how much was heard, in so far as we know.
         """
-        cut = self._speaking.stop(response, status, reason, now)
-        if self._extensions is not None and not response.out_of_band:
-            self._extensions.answer_cut_off()
-        self._requests.interrupt_lane(response.lane)
+        cut = self._speaking.cut_off(response, status, reason, now)
+        if response.out_of_band:
+            self._requests.close_lane(response.lane)  # the conversation's epoch goes on
+        else:
+            self._requests.interrupt_lane(response.lane)
         for message, heard in cut:
             if message.id in self._history:
                 entry = self._history.get(message.id)
@@ -280,20 +295,20 @@ class Dialogue:
             if response.state is ResponseState.CREATED and item_id in response.awaits:
                 self.stop(response, "failed", code, now)
 
-    def settle(self, now: float) -> None:
+    def follow_up(self, now: float) -> None:
         """Grant credit for what was sent, close lanes of what has ended, begin what is due."""
-        if self._speaking.unsettled:
-            self._settle_responses(now)
+        if self._speaking.has_news:
+            self._follow_up_responses(now)
         if self._history.changes != self._told:
             self.tell_conversation(now)
-        if self._answer_pending and now >= self.held_until:
-            self.held_until = float("-inf")
+        if self._answer_pending and now >= self._held_until:
+            self._held_until = -math.inf
             if self._speaking.active is None:
                 self._answer_pending = False
                 self.request(self.own_config, now)
 
-    def _settle_responses(self, now: float) -> None:
-        sent, ended = self._speaking.settle()
+    def _follow_up_responses(self, now: float) -> None:
+        sent, ended = self._speaking.take_news()
         for response_id, samples in sent.items():
             response = self._speaking.get(response_id)
             if response is not None:
@@ -363,7 +378,7 @@ class Dialogue:
         entry.interrupted = True
         if entry.spoken is None or heard_samples >= entry.spoken.samples:
             return
-        entry.spoken.cut_sample = heard_samples
+        entry.spoken.cut_at(heard_samples)
         self._history.touch()
         self._speaking.emit(
             ItemTruncated(

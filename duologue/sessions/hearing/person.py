@@ -92,10 +92,11 @@ class Person:
         dialogue: Dialogue,
         min_interruption_ms: int,
         soft_pause_ms: int,
+        now: float,
         extensions: Extensions | None = None,
     ) -> None:
-        self.heard_at = 0.0
-        """When audio last came in."""
+        self.heard_at = now
+        """When audio last came in, or the session began."""
 
         self.away = False
         """Nobody can speak: the connection is lost."""
@@ -194,13 +195,16 @@ class Person:
         self._speaking.emit(AudioCleared())
         self._tell_if_abandoned(turn, now)
 
+    def go_away(self) -> None:
+        """The connection is lost: there is nobody to be silent."""
+        self.away = True
+
     def be_back(self, now: float) -> None:
         """Another connection has come: count silences from now on."""
         self.away = False
         self.heard_at = now
         self._listening.audio.end_utterance()  # half a sample, whose whole is sent again
-        if self._dialogue.answered_at is not None:
-            self._dialogue.answered_at = now
+        self._dialogue.count_anew(now)
 
     def end_turn(self, now: float) -> None:
         """End the turn that is going on: the client has stopped sending."""
@@ -258,7 +262,7 @@ class Person:
         detection = self._config.turn_detection
         assert isinstance(detection, ServerVad)
         item_id, (start_ms, end_ms) = self._listening.take_silence(detection.idle_timeout_ms or 0)
-        self._dialogue.answered_at = None
+        self._dialogue.moved_on()
         self._speaking.emit(
             IdleTimeoutTriggered(audio_start_ms=start_ms, audio_end_ms=end_ms, item_id=item_id)
         )
@@ -383,7 +387,7 @@ class Person:
         self._dialogue.tell(Turn(kind, item_id, sample), now)
 
     def _commit(self, utterance: Utterance, now: float) -> None:
-        self._dialogue.answered_at = None
+        self._dialogue.moved_on()
         for event in self._conversation.commit_speech(utterance.item_id):
             self._speaking.emit(event)
         self._tell(TurnKind.COMMITTED, utterance.item_id, utterance.end_sample, now)

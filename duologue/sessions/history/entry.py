@@ -31,6 +31,13 @@ class Spoken:
     complete: bool = False
     cut_sample: int | None = None
 
+    def cut_at(self, sample: int | None) -> None:
+        """Note where the person stopped hearing it; ``None``: nowhere, it is all theirs.
+
+        At first an estimate, made where the answer was cut off; then what the client says.
+        """
+        self.cut_sample = sample
+
     def heard_text(self) -> str:
         """Return the text before the cut; all of it where there is none."""
         return self.text if self.cut_sample is None else self.text_until(self.cut_sample)

@@ -15,7 +15,7 @@ import msgspec
 from duologue.core.errors import CodecError
 from duologue.sessions.recording.packing import Content
 
-VERSION = 2
+VERSION = 3
 FORMAT = "duologue.flight"
 
 

@@ -120,7 +120,8 @@ def _do(machine: SessionMachine, step: Step, *, content: bool) -> tuple[Any, str
                 machine.played(*given)
                 result = None
             case "acknowledge":
-                result = machine.acknowledge(given[0], step.now)
+                machine.acknowledge(step.now)
+                result = None
             case "outlive":
                 machine.outlive()
                 result = None

@@ -14,7 +14,6 @@ import msgspec
 from duologue.core.ids import IdMaker
 from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.protocol.append_audio import AppendAudio
-from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.events import Event
 from duologue.protocol.session_config import SessionConfig
 from duologue.sessions.effects import Effect, EndSession
@@ -122,11 +121,9 @@ class TapedMachine(SessionMachine):
             lambda: super(TapedMachine, self).played(item_id, played_ms),
         )
 
-    def acknowledge(self, ack: AcknowledgeEvents, now: float) -> bool:
-        """Record what the client has."""
-        return self._noted(
-            "acknowledge", now, (ack,), lambda: super(TapedMachine, self).acknowledge(ack, now)
-        )
+    def acknowledge(self, now: float) -> None:
+        """Record that the client has said what it has."""
+        self._noted("acknowledge", now, (), lambda: super(TapedMachine, self).acknowledge(now))
 
     def outlive(self) -> None:
         """Record that the session may outlive its connection."""

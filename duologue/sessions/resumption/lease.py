@@ -167,6 +167,11 @@ class Lease:
         """When a session that nobody drives ends; never while somebody does."""
         return self._expires_at
 
+    @property
+    def is_detached(self) -> bool:
+        """Nobody drives the session, and somebody may come."""
+        return self.state is LeaseState.DETACHED
+
     def is_expired(self, now: float) -> bool:
         """Tell whether nobody has come for too long."""
         return now >= self._expires_at

@@ -10,6 +10,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from duologue.codecs.opus_packets import CLOCK_HZ, duration_samples, split
+from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event, SessionCreated
 from duologue.protocol.response_events import AudioDelta, FormattedAudioDelta
@@ -59,10 +60,8 @@ class Resumption:
         "_machine_has_output",
         "_resumed_at",
         "_token_maker",
-        "delivered",
         "due",
         "journal",
-        "last_event_id",
         "lease",
     )
 
@@ -87,19 +86,10 @@ class Resumption:
         self.due = False
         """Something comes before what the machine has to say."""
 
-        self.delivered = 0
-        """The number of the latest event."""
-
-        self.last_event_id: str | None = None
-        """The client's own name for the latest message that it gave one."""
-
         self.journal: Journal | None = None
         if acknowledges:
             self.journal = Journal(terms.max_bytes, machine.speaking.buffer)
-            machine.speaking.playback.on_silenced = self.journal.withdraw
-            if machine.extensions is not None:
-                machine.extensions.on_interrupted = self._withdraw_all
-            machine.side.on_acknowledged = self.on_acknowledged
+            machine.speaking.silencer.journal = self.journal
         self._greeting: deque[Event] = deque()
         self._resumed_at = 0
 
@@ -140,8 +130,8 @@ class Resumption:
             # It reads the connection on which it was told the latest token.
             self.lease.tokens.confirm()
 
-    def check(self, received: int) -> None:
-        """Refuse a number that cannot be.
+    def check(self, received: int, latest: int) -> None:
+        """Refuse a number that cannot be; ``latest`` is that of the latest event.
 
         Raises:
             ProtocolError: Nothing with this number was sent, or nothing can be sent again.
@@ -153,20 +143,28 @@ class Resumption:
                 "session_id",
                 ErrorCode.RESUME_UNSUPPORTED,
             )
-        if not 0 <= received <= self.delivered:
+        if not 0 <= received <= latest:
             raise refused(
-                f"last_received_server_event_seq is {received}, the latest event is "
-                f"{self.delivered}",
+                f"last_received_server_event_seq is {received}, the latest event is {latest}",
                 "last_received_server_event_seq",
                 ErrorCode.INVALID_RESUME,
             )
 
-    def take(self, claim: Claim, received: int | None, now: float) -> Event | None:
+    def take(
+        self,
+        claim: Claim,
+        received: int | None,
+        now: float,
+        latest: int,
+        last_event_id: str | None,
+    ) -> Event | None:
         """Hand the session to another connection, and get ready what that one is told.
 
         Args:
             received: The number of the latest event that the client has; ``None``: it does not
                 say, and goes on with what comes.
+            latest: The number of the latest event that there is.
+            last_event_id: The client's own name for the latest message that it gave one.
 
         Returns:
             The last words to the connection before, where it understands any.
@@ -185,29 +183,32 @@ class Resumption:
             return None
         next_sample = machine.side.next_sample()
         self._greeting.append(
-            resumed(machine.resource(), token, generation, next_sample, self.last_event_id)
+            resumed(machine.resource(), token, generation, next_sample, last_event_id)
         )
-        machine.reattach(now, self._rewind(self.journal, received, now))
+        machine.reattach(now, self._rewind(self.journal, received, latest, now))
         return replaced(machine.id, generation)
 
     def has_output(self) -> bool:
         """Tell whether something may be sent now."""
         return self.due or self._machine_has_output()
 
-    def pull(self, max_bytes: int, now: float) -> list[Delivery]:
-        """Return what comes before what the machine has to say; about ``max_bytes`` at most."""
+    def pull(self, max_bytes: int, now: float, *, latest: int) -> list[Delivery]:
+        """Return what comes before what the machine has to say; about ``max_bytes`` at most.
+
+        What is new among it is numbered on from ``latest``.
+        """
         deliveries: list[Delivery] = []
         journal = self.journal
         while self._greeting:
             seq = UNNUMBERED
             if journal is None:
-                seq = self.delivered = self.delivered + 1
+                seq = latest = latest + 1
             deliveries.append(Delivery(seq, self._greeting.popleft()))
         room = max_bytes
         if journal is not None and journal.broken_off:
             # The new connection reads so slowly that there was no room for what it waits for.
             journal.broken_off = False
-            state = self._resync(journal, self._resumed_at, now)
+            state = self._resync(journal, self._resumed_at, latest, now)
             deliveries.append(Delivery(UNNUMBERED, state))
         while journal is not None and journal.replaying and room > 0:
             delivery = journal.replay()
@@ -218,17 +219,19 @@ class Resumption:
         self.due = journal is not None and (journal.replaying or journal.broken_off)
         return deliveries
 
-    def _rewind(self, journal: Journal, received: int, now: float) -> list[tuple[str, float]]:
+    def _rewind(
+        self, journal: Journal, received: int, latest: int, now: float
+    ) -> list[tuple[str, float]]:
         """Get ready what is sent again; returns the sound in it: items and seconds."""
         received = max(received, journal.acknowledged)
         journal.acknowledge(received)
         self._resumed_at = received
         journal.rewind(received)
         if journal.after(received) is not Gap.NONE:
-            self._greeting.append(self._resync(journal, received, now))
+            self._greeting.append(self._resync(journal, received, latest, now))
         return _sound_of(journal)
 
-    def _resync(self, journal: Journal, received: int, now: float) -> Event:
+    def _resync(self, journal: Journal, received: int, latest: int, now: float) -> Event:
         machine = self._machine
         gap = journal.after(received)
         if gap is Gap.EVENTS:
@@ -241,16 +244,35 @@ class Resumption:
             gap,
             machine.history,
             machine.speaking,
-            self.delivered,
+            latest,
             now,
             following_s,
         )
 
-    def _withdraw_all(self) -> None:
-        """The person has the floor. What was sent may not have been heard for a long time."""
-        if self.journal is not None:
-            beside = {r.id for r in self._machine.speaking.all() if r.out_of_band}
-            self.journal.withdraw_all(beside)
+
+def acknowledge(
+    ack: AcknowledgeEvents,
+    machine: SessionMachine,
+    resumption: Resumption | None,
+    latest: int,
+    now: float,
+) -> None:
+    """Note which events a client has, up to the ``latest`` that there is.
+
+    Raises:
+        ClientError: It cannot say so here, or there is no such event.
+    """
+    if machine.ended is not None:
+        return
+    machine.acknowledge(now)
+    if not 0 <= ack.server_event_seq <= latest:
+        raise refused(
+            f"server_event_seq is {ack.server_event_seq}, the latest event is {latest}",
+            "server_event_seq",
+            ErrorCode.INVALID_EVENT_ACK,
+        )
+    if resumption is not None:
+        resumption.on_acknowledged(ack.server_event_seq)
 
 
 def _sound_of(journal: Journal) -> list[tuple[str, float]]:

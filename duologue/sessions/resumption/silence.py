@@ -1,6 +1,6 @@
-"""Tells a connection that holds sound back when nothing of it is to be heard any more.
+"""A connection as a holder of sound, where it holds any that no event could overtake.
 
-This module must not know why, nor what is done about it.
+This module must not know why sound is withdrawn, nor what a connection does about it.
 """
 
 from __future__ import annotations
@@ -8,30 +8,29 @@ from __future__ import annotations
 import weakref
 from collections.abc import Collection
 
-from duologue.sessions.port import Attachment, HoldsSound
-from duologue.sessions.resumption.journal import Journal
-from duologue.sessions.speaking.speaking import Speaking
+from duologue.sessions.port import Attachment, CallsBackSound
 
 
-def tell_of_silence(speaking: Speaking, journal: Journal | None, attachment: Attachment) -> None:
-    """From now on tell this connection, where it wants to know, and no other."""
-    withdraw = None if journal is None else journal.withdraw
-    if not isinstance(attachment, HoldsSound):
-        speaking.on_silence = None
-        speaking.playback.on_silenced = withdraw
-        return
-    # Weak, or connection and session would hold each other.
-    holder = weakref.ref(attachment)
+def sound_under_way(attachment: Attachment) -> SoundUnderWay | None:
+    """Return what a connection holds; ``None`` where an event overtakes it all."""
+    return SoundUnderWay(attachment) if isinstance(attachment, CallsBackSound) else None
 
-    def on_silence(beside: Collection[str]) -> None:
-        if (told := holder()) is not None:
-            told.on_silenced("", beside)
 
-    def on_silenced(item_id: str) -> None:
-        if withdraw is not None:
-            withdraw(item_id)
-        if (told := holder()) is not None:
-            told.on_silenced(item_id)
+class SoundUnderWay:
+    """A ``SoundHolder``."""
 
-    speaking.on_silence = on_silence
-    speaking.playback.on_silenced = on_silenced
+    __slots__ = ("_attachment",)
+
+    def __init__(self, attachment: CallsBackSound) -> None:
+        # Weak, or connection and session would hold each other.
+        self._attachment = weakref.ref(attachment)
+
+    def withdraw(self, item_id: str) -> None:
+        """Drop the sound of an item."""
+        if (attachment := self._attachment()) is not None:
+            attachment.on_silenced(item_id)
+
+    def withdraw_all(self, beside: Collection[str]) -> None:
+        """Drop all sound, apart from that of the responses ``beside`` the conversation."""
+        if (attachment := self._attachment()) is not None:
+            attachment.on_silenced("", beside)

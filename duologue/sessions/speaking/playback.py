@@ -8,10 +8,11 @@ not know responses or text.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from duologue.core.audio import ms_to_samples
+from duologue.sessions.speaking.silencer import Silencer
 
 REMEMBERED_ITEMS = 64
 """Items whose positions are kept; a client may truncate an older answer, but not an ancient one."""
@@ -40,17 +41,15 @@ class PlaybackLedger:
         "_busy_until",
         "_items",
         "_rate_hz",
-        "on_silenced",
+        "_silencer",
         "only_acknowledged",
     )
 
-    def __init__(self, rate_hz: int) -> None:
+    def __init__(self, rate_hz: int, silencer: Silencer) -> None:
         self.only_acknowledged = False
         """Nothing counts as heard before the client says so."""
 
-        self.on_silenced: Callable[[str], None] | None = None
-        """Is told of each item of which nothing more is to be heard."""
-
+        self._silencer = silencer
         self._rate_hz = rate_hz
         self._items: OrderedDict[str, _Item] = OrderedDict()
         self._busy_until = float("-inf")
@@ -168,8 +167,7 @@ class PlaybackLedger:
 
     def _silence(self, item_id: str, item: _Item, now: float) -> None:
         """Nothing more of an item is heard; other items go on."""
-        if self.on_silenced is not None:
-            self.on_silenced(item_id)
+        self._silencer.withdraw(item_id)
         item.silenced = True
         item.played_by = min(item.played_by, now)
         self._busy_until = max(other.played_by for other in self._items.values())

@@ -111,12 +111,12 @@ class PlaybackAcks:
     def _commit(self, entry: Entry, speech: Spoken, committed: int) -> None:
         """Let the conversation hold what was heard, where it does not hold the whole answer."""
         if entry.interrupted:
-            speech.cut_sample = committed
+            speech.cut_at(committed)
         elif self._playback.only_acknowledged:
             committed = max(committed, speech.cut_sample or 0)
             # What is being said still grows, so that its end is not its end.
             whole = speech.complete and committed >= speech.samples
-            speech.cut_sample = None if whole else committed
+            speech.cut_at(None if whole else committed)
 
     def _target(self, ack: AcknowledgePlayback) -> list[_SpokenItem]:
         named = ack.item_id

@@ -6,7 +6,7 @@ response begins or is stopped, or what the person is doing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 
 from duologue.codecs.encoder import output_encoder
 from duologue.core.audio import SAMPLE_BYTES
@@ -43,6 +43,7 @@ from duologue.sessions.speaking.response_wire import (
     text_delta,
 )
 from duologue.sessions.speaking.showing import Showing
+from duologue.sessions.speaking.silencer import Silencer
 
 
 def output_limits(settings: SessionSettings) -> OutputLimits:
@@ -76,28 +77,26 @@ class Speaking:
         "buffer",
         "echo",
         "get",
-        "on_silence",
+        "has_news",
         "overflowed",
         "pacing",
         "playback",
         "rate_hz",
-        "unsettled",
+        "silencer",
     )
 
     def __init__(
         self, history: History, limits: OutputLimits, pace: Pace, rate_hz: int, new_id: IdMaker
     ) -> None:
         self.buffer = OutputBuffer(limits, rate_hz)
-        self.playback = PlaybackLedger(rate_hz)
+        self.silencer = Silencer()
+        self.playback = PlaybackLedger(rate_hz, self.silencer)
         self.echo: EchoJudge | None = None
         """Is told what is played."""
 
-        self.on_silence: Callable[[Collection[str]], None] | None = None
-        """Is told that nothing said so far is to be heard, but for these responses."""
-
         self.rate_hz = rate_hz
         self.overflowed = False
-        self.unsettled = False
+        self.has_news = False
         """Something has happened besides sound that was said and sent."""
         self._sent_samples: dict[str, int] = {}
         self._ended: list[Response] = []
@@ -138,7 +137,7 @@ class Speaking:
         try:
             self.buffer.put(event)
         except OutputOverflow:
-            self.overflowed = self.unsettled = True
+            self.overflowed = self.has_news = True
 
     def begin(self, response_id: str, config: ResponseConfig, now: float) -> Response:
         """Open a response."""
@@ -148,7 +147,7 @@ class Speaking:
             ResponseCreated(response=resource(response, self._conversation_id, "in_progress"))
         )
         self.buffer.open(response_id)
-        self.unsettled = True
+        self.has_news = True
         self._responses[response_id] = response
         return response
 
@@ -163,7 +162,7 @@ class Speaking:
         response.progress_at = now
         if response.audio and response.unsounded_since is None:
             response.unsounded_since = now
-            self.unsettled = True
+            self.has_news = True
         self.buffer.put_response(response.id, text_delta(response, message, text))
 
     def say_audio(
@@ -237,7 +236,7 @@ class Speaking:
         if message is not None and status == "failed":
             # Text may have been ahead of the audio that now never comes.
             if message.spoken.cut_sample is None:
-                message.spoken.cut_sample = message.spoken.samples
+                message.spoken.cut_at(message.spoken.samples)
         elif response.items and status == "completed":
             response.items[-1].complete()
         elif message is not None:
@@ -247,7 +246,7 @@ class Speaking:
         self.pacing.has_ended()
         self._end_if_delivered(response)
 
-    def stop(
+    def cut_off(
         self, response: Response, status: str, reason: str, now: float
     ) -> list[tuple[OutputMessage, int]]:
         """End a response now: drop what was not sent.
@@ -268,7 +267,7 @@ class Speaking:
             heard = self.playback.interrupt(message.id, now) if message.audio else 0
             if message is response.items[-1] or (message.audio and heard < message.spoken.samples):
                 if message.audio:
-                    message.spoken.cut_sample = heard
+                    message.spoken.cut_at(heard)
                 cut.append((message, heard))
         self._close(response, delivered=False)
         return cut
@@ -304,14 +303,14 @@ class Speaking:
             return False
         return self.pacing.paced_until is None or self.buffer.has_event()
 
-    def settle(self) -> tuple[dict[str, int], list[Response]]:
+    def take_news(self) -> tuple[dict[str, int], list[Response]]:
         """Return what is new since the last call.
 
         Returns:
             The samples sent, by response, which may be granted as credit; and the responses that
             have ended.
         """
-        self.unsettled = False
+        self.has_news = False
         sent, self._sent_samples = self._sent_samples, {}
         ended, self._ended = self._ended, []
         return sent, ended
@@ -321,13 +320,13 @@ class Speaking:
     def _begin_message(self, response: Response) -> OutputMessage:
         message = response.new_message(self._new_id("item"))
         if self.playback.only_acknowledged:
-            message.spoken.cut_sample = 0
+            message.spoken.cut_at(0)
         self._begin_item(response, message)
         response.message = message
         return message
 
     def _begin_item(self, response: Response, item: OutputItem) -> None:
-        self.unsettled = True
+        self.has_news = True
         if response.items:
             self.buffer.put_response(response.id, NextItem(response.id))
             response.items[-1].complete()
@@ -338,7 +337,7 @@ class Speaking:
             response.advance(ResponseInput.FIRST_OUTPUT)
 
     def _turn_to_next_item(self, response: Response) -> None:
-        self.unsettled = True
+        self.has_news = True
         self._showing.turn_over(response)
         self._end_if_delivered(response)
 
@@ -361,7 +360,7 @@ class Speaking:
 
     def _count_sent(self, response: Response, samples: int) -> None:
         self._sent_samples[response.id] = self._sent_samples.get(response.id, 0) + samples
-        self.unsettled = True
+        self.has_news = True
 
     def _deliver_text(
         self, event: AudioTranscriptDelta | OutputTextDelta | FunctionCallArgumentsDelta
@@ -381,7 +380,7 @@ class Speaking:
         self._showing.close(response, delivered=delivered)
         del self._responses[response.id]
         self._ended.append(response)
-        self.unsettled = True
+        self.has_news = True
 
     def is_audible(self, now: float) -> bool:
         """Tell whether the person has heard something of what is being said."""
@@ -393,11 +392,10 @@ class Speaking:
         # An answer that is all sent may still be playing while the next one begins.
         return any(playback.heard_samples(item_id, now) > 0 for item_id in playback.playing(now))
 
-    def silence(self, now: float) -> list[tuple[str, int]]:
+    def stop_playback(self, now: float) -> list[tuple[str, int]]:
         """Stop the playback of responses that have ended; returns items and heard samples."""
         self.pacing.begin_anew()
-        if self.on_silence is not None:
-            self.on_silence({response.id for response in self.all() if response.out_of_band})
+        self.silencer.withdraw_all({each.id for each in self.all() if each.out_of_band})
         return [
             (item_id, self.playback.interrupt(item_id, now))
             for item_id in self.playback.playing(now)

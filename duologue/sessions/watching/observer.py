@@ -14,11 +14,10 @@ from duologue.core.errors import DuologueError
 from duologue.engines.payloads import AudioChunk, VoiceActivity
 from duologue.engines.ports import Output, Request
 from duologue.protocol.commands import AppendAudio
-from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event, SpeechStarted, SpeechStopped
 from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
-from duologue.protocol.response_resource import ResponseResource
+from duologue.protocol.response_resource import TURN_DETECTED, ResponseResource
 from duologue.sessions.inputs import SessionInput
 from duologue.telemetry import Flight, FlightRecorder, Kinds, Logger, Metrics, get_logger
 from duologue.telemetry.metrics import STOPS
@@ -27,8 +26,6 @@ from duologue.telemetry.turns import TraceTurn
 
 STALE_AT_SESSION = "session"
 """The stage under which output is counted that a session dropped, rather than the engine."""
-
-TURN_DETECTED = "turn_detected"
 
 STUCK_CODES = (ErrorCode.STAGE_TIMEOUT, ErrorCode.RESPONSE_INAUDIBLE)
 """Of answers that the watchdog has given up."""
@@ -158,7 +155,7 @@ class SessionObserver:
                 self._late_noted_at = now
                 late_ms = self._audio_ms() - samples_to_ms(payload.end_sample, self._heard_hz)
                 self._metrics.detection_late.observe(max(0, late_ms) / 1000)
-        elif type(item) is not AcknowledgeEvents:  # as many as there are events
+        else:
             recorder.record(type(item), now)
 
     def delivered(self, event: Event, now: float) -> None:

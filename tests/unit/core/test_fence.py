@@ -28,6 +28,16 @@ def test_an_advance_makes_stale_what_is_out_there_on_that_lane_alone() -> None:
     assert epochs.is_current(other)
 
 
+def test_a_lane_is_opened_in_the_epoch_that_the_session_has_come_to() -> None:
+    epochs = Epochs("s")
+    epochs.open(LANE)
+    epochs.advance(LANE)
+    epochs.close(LANE)
+    assert epochs.number == 1
+    assert epochs.open(Lane("resp_2")) == Fence("s", Lane("resp_2"), 1)
+    assert epochs.open(LANE) == Fence("s", LANE, 1)
+
+
 def test_of_a_closed_lane_nothing_is_current() -> None:
     epochs = Epochs("s")
     fence = epochs.open(LANE)

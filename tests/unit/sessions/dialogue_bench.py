@@ -86,7 +86,7 @@ class Bench:
         self.speaking.pacing.let_pass(now)
         events = self.speaking.pull(now, 1 << 30)
         self.events += events
-        self.dialogue.settle(now)
+        self.dialogue.follow_up(now)
         return events
 
     def of(self, kind: type[E]) -> list[E]:

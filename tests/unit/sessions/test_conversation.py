@@ -31,6 +31,7 @@ from duologue.sessions.conversation import Conversation
 from duologue.sessions.history.entry import Spoken
 from duologue.sessions.history.history import History
 from duologue.sessions.speaking.playback import PlaybackLedger
+from duologue.sessions.speaking.silencer import Silencer
 
 RATE_HZ = 1000
 T = 100.0
@@ -46,7 +47,7 @@ class Bench:
 
     def __init__(self, max_items: int = 10) -> None:
         self.history = History(max_items)
-        self.playback = PlaybackLedger(RATE_HZ)
+        self.playback = PlaybackLedger(RATE_HZ, Silencer())
         self.conversation = Conversation(self.history, self.playback, id_maker(random.Random(0)))
 
     def add(self, item: Item) -> None:

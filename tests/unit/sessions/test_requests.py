@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duologue.core.fence import INPUT_LANE, Fence, Lane
-from duologue.engines.payloads import TextDelta
+from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import Ended, Outcome, Output, Request
 from duologue.sessions.effects import (
     AppendInput,
@@ -102,6 +102,20 @@ def test_output_under_an_old_epoch_goes_nowhere_though_the_stream_runs() -> None
     assert requests.accept(output(request, requests)) is request
 
 
+def test_what_an_adopted_request_made_for_an_answer_that_was_cut_off_is_stale() -> None:
+    requests = make_streams()
+    request = requests.open(Asker.PLUGIN, "llm", "llm", lane=LANE)
+    for_the_first = output(request, requests)
+    requests.open_lane(Lane("resp_2"))
+    requests.adopt(request, Lane("resp_2"))
+    for_the_second = output(request, requests)
+    assert requests.accept(for_the_first) is request
+    requests.interrupt_lane(LANE)
+    assert requests.accept(for_the_first) is None
+    assert requests.accept(for_the_second) is request
+    assert requests.stale_dropped == 1
+
+
 def test_the_last_word_of_a_cancelled_request_is_no_stale_output() -> None:
     requests = make_streams()
     request = requests.open(Asker.PLUGIN, "llm", "llm")
@@ -130,6 +144,17 @@ def test_a_stream_that_was_given_to_a_response_is_cancelled_with_it() -> None:
     assert requests.accept(Output("s.1", Fence("s", INPUT_LANE, 0), TextDelta("x"))) is speculation
     requests.cancel_lane(LANE)
     assert list(requests.take_effects())[-1] == CancelRequest("s.1")
+
+
+def test_a_request_speaks_once_it_has_made_audio() -> None:
+    requests = make_streams()
+    request = requests.open(Asker.PLUGIN, "tts", "tts", lane=LANE)
+    requests.accept(output(request, requests))
+    assert not request.speaks
+    fence = requests.epochs.fence(LANE)
+    requests.accept(Output(request.request_id, fence, AudioChunk(bytes(4), 24_000)))
+    requests.accept(output(request, requests))
+    assert request.speaks
 
 
 def test_the_end_of_the_session_cancels_everything() -> None:

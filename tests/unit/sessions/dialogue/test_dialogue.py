@@ -109,20 +109,20 @@ def test_a_committed_turn_is_answered_as_soon_as_nobody_else_is_being_answered()
     bench = Bench()
     active = bench.request()
     bench.dialogue.answer_when_free()
-    bench.dialogue.settle(T)
+    bench.dialogue.follow_up(T)
     assert bench.speaking.all() == [active]
     bench.say(EndResponse(active.id))
     bench.read()
     (answer,) = bench.speaking.all()
     assert answer.config.instructions == "own"
-    bench.dialogue.settle(T)
+    bench.dialogue.follow_up(T)
     assert bench.speaking.all() == [answer]
 
 
 def test_a_model_that_decides_by_itself_is_not_asked() -> None:
     bench = Bench(Capabilities(decides_turns=True))
     bench.dialogue.answer_when_free()
-    bench.dialogue.settle(T)
+    bench.dialogue.follow_up(T)
     assert bench.speaking.all() == []
 
 
@@ -217,7 +217,7 @@ def test_credit_is_granted_for_speech_that_was_sent_to_the_request_that_speaks()
     bench.requests.take_effects()
     bench.read()
     assert list(bench.requests.take_effects()) == [GrantCredit("s.2", 300)]
-    bench.dialogue.settle(T)
+    bench.dialogue.follow_up(T)
     assert bench.requests.take_effects() == ()
 
 

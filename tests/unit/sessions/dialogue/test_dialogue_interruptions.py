@@ -20,7 +20,7 @@ from duologue.protocol.items import (
     MessageItem,
 )
 from duologue.protocol.response_events import ResponseDone
-from duologue.sessions.dialogue.dialogue import CLIENT_CANCELLED, TURN_DETECTED
+from duologue.protocol.response_resource import CLIENT_CANCELLED, TURN_DETECTED
 from duologue.sessions.effects import CancelRequest, SubmitRequest
 from tests.unit.sessions.dialogue_bench import MS, Bench, T, pcm, user
 
@@ -152,10 +152,10 @@ def test_the_plugin_is_told_where_the_client_stopped_playing() -> None:
 
 def test_a_plugin_that_prompts_from_text_knows_the_conversation_when_it_has_changed() -> None:
     bench = Bench(Capabilities(reads_transcripts=True))
-    bench.dialogue.settle(T)
+    bench.dialogue.follow_up(T)
     assert bench.plugin.of(ConversationChanged) == []
     bench.history.add(user("a"))
-    bench.dialogue.settle(T)
+    bench.dialogue.follow_up(T)
     bench.dialogue.tell_conversation(T)
     (changed,) = bench.plugin.of(ConversationChanged)
     assert changed.conversation == (ItemView(id="a", role="user", text="hello"),)
@@ -164,7 +164,7 @@ def test_a_plugin_that_prompts_from_text_knows_the_conversation_when_it_has_chan
 def test_a_plugin_that_does_not_is_not_told() -> None:
     bench = Bench()
     bench.history.add(user("a"))
-    bench.dialogue.settle(T)
+    bench.dialogue.follow_up(T)
     assert bench.plugin.seen == []
 
 
@@ -172,7 +172,7 @@ def test_the_end_and_the_cut_of_an_answer_change_the_conversation() -> None:
     bench = Bench(Capabilities(reads_transcripts=True))
     response = bench.speak()
     bench.dialogue.interrupt(T + 2.0)
-    bench.dialogue.settle(T)
+    bench.dialogue.follow_up(T)
     texts = [[item.text for item in c.conversation] for c in bench.plugin.of(ConversationChanged)]
     assert texts[-1] == ["one two"]
     assert bench.plugin.of(Interrupted) == [Interrupted(response.id, "one two")]

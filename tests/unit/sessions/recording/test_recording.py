@@ -36,7 +36,7 @@ def test_a_recording_that_breaks_off_is_read_up_to_there(data: bytes) -> None:
 def test_the_ring_of_a_crash_is_another_version() -> None:
     ring = encode_flight(Flight("s", "ValueError", 1.0, ()))
     assert version_of(ring) == 1
-    with pytest.raises(CodecError, match="version 1; only 2"):
+    with pytest.raises(CodecError, match="version 1; only 3"):
         decode_recording(ring)
 
 

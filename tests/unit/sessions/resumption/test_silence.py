@@ -11,7 +11,7 @@ from duologue.protocol.commands import CreateResponse, ResponseParams
 from duologue.protocol.duplex.commands import BargeIn
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.port import HoldsSound
+from duologue.sessions.port import CallsBackSound
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.engine import FakeEngine
 from tests.fakes.plugin import STAGE, FakePlugin
@@ -19,7 +19,7 @@ from tests.fakes.plugin import STAGE, FakePlugin
 INTERRUPT = CreateResponse(response=ResponseParams(interrupt=True))
 
 
-class Holder(FakeConnection, HoldsSound):
+class Holder(FakeConnection, CallsBackSound):
     """Holds all sound back."""
 
     def __init__(self, call: FakeCall) -> None:
@@ -74,6 +74,6 @@ def test_a_connection_that_came_later_is_told_in_its_place() -> None:
 
 def test_others_go_on_with_the_journal_alone() -> None:
     call = speaking_call(duplex=True)
-    assert call.machine.speaking.on_silence is None
+    assert call.machine.speaking.silencer.connection is None
     call.send(BargeIn())
     assert call.session.lease is not None

@@ -132,7 +132,7 @@ def test_a_full_transport_takes_a_part_of_the_text_too_and_the_rest_can_be_taken
         bench.speaking.say_text(response, "x" * 744, T)
     taken = bench.pull(max_bytes=10_000)
     assert sum(isinstance(event, OutputTextDelta) for event in taken) <= 10
-    bench.speaking.stop(response, "cancelled", "client_cancelled", T)
+    bench.speaking.cut_off(response, "cancelled", "client_cancelled", T)
     assert not any(isinstance(event, OutputTextDelta) for event in bench.pull())
 
 

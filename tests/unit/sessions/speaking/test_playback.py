@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from duologue.sessions.speaking.playback import REMEMBERED_ITEMS, PlaybackLedger
+from duologue.sessions.speaking.silencer import Silencer
 
 RATE_HZ = 1000
 """One sample is a millisecond."""
@@ -17,7 +18,7 @@ T = 100.0
 
 
 def make_ledger(sent: int = 0) -> PlaybackLedger:
-    ledger = PlaybackLedger(RATE_HZ)
+    ledger = PlaybackLedger(RATE_HZ, Silencer())
     if sent:
         ledger.on_sent("a", sent, T)
     return ledger

@@ -166,7 +166,7 @@ def test_an_interruption_takes_back_the_call_that_nobody_has_seen() -> None:
     speak(bench, response, "One moment.", 2000)
     call(bench, response)
     bench.pull()
-    cut = bench.speaking.stop(response, "cancelled", "turn_detected", T + 0.2)
+    cut = bench.speaking.cut_off(response, "cancelled", "turn_detected", T + 0.2)
     assert [heard for _, heard in cut] == [200 * MS]
     events = bench.pull(T + 1)
     assert kinds(events) == [*MESSAGE_CLOSES, *END]
@@ -181,7 +181,7 @@ def test_an_interruption_keeps_the_call_that_was_shown() -> None:
     call(bench, response)
     speak(bench, response, "Well.", 2000)
     bench.pull()
-    cut = bench.speaking.stop(response, "cancelled", "turn_detected", T + 0.2)
+    cut = bench.speaking.cut_off(response, "cancelled", "turn_detected", T + 0.2)
     assert [message for message, _ in cut] == response.messages
     output = done(bench.pull(T + 1)).response.output
     assert [item.status for item in output] == ["completed", "incomplete"]
@@ -193,7 +193,7 @@ def test_a_message_that_was_heard_to_its_end_is_not_cut() -> None:
     speak(bench, response, "One.", 200)
     call(bench, response)
     bench.pull()
-    assert bench.speaking.stop(response, "cancelled", "turn_detected", T + 1) == []
+    assert bench.speaking.cut_off(response, "cancelled", "turn_detected", T + 1) == []
     (first,) = response.messages
     assert first.spoken.cut_sample is None
 
@@ -204,7 +204,7 @@ def test_half_a_call_that_was_shown_is_incomplete() -> None:
     bench.speaking.call(response, "k", "look", '{"at"', False, T)
     bench.pull()
     bench.speaking.call(response, "k", "look", ":", False, T)
-    assert bench.speaking.stop(response, "cancelled", "client_cancelled", T) == []
+    assert bench.speaking.cut_off(response, "cancelled", "client_cancelled", T) == []
     events = bench.pull()
     assert kinds(events)[0] is FunctionCallArgumentsDelta
     (item,) = done(events).response.output
@@ -256,7 +256,7 @@ def test_calls_that_do_not_fit_fail_their_response() -> None:
     call(bench, response, "a")
     with pytest.raises(OutputOverflow, match="8 events wait"):
         call(bench, response, "b")
-    bench.speaking.stop(response, "failed", "output_overflow", T)
+    bench.speaking.cut_off(response, "failed", "output_overflow", T)
     events = bench.pull()
     assert pieces(events) == []
     assert len(done(events).response.output) == 1

@@ -71,11 +71,11 @@ def test_a_response_ends_when_all_of_it_was_sent() -> None:
     assert resource.usage.total_tokens == 7
     assert response.state is ResponseState.ENDED
     assert bench.speaking.get("r") is None
-    assert bench.speaking.unsettled
-    sent, ended = bench.speaking.settle()
+    assert bench.speaking.has_news
+    sent, ended = bench.speaking.take_news()
     assert (list(sent), ended) == (["r"], [response])
-    assert not bench.speaking.unsettled
-    assert bench.speaking.settle() == ({}, [])
+    assert not bench.speaking.has_news
+    assert bench.speaking.take_news() == ({}, [])
     assert len(bench.speaking) == 0
 
 
@@ -153,7 +153,7 @@ def test_a_stopped_response_says_nothing_more_and_tells_how_much_was_heard() -> 
     bench.speaking.say_audio(response, pcm(3000), (), T)
     bench.pull()
     bench.speaking.say_text(response, " And more.", T)
-    ((message, heard),) = bench.speaking.stop(response, "cancelled", "turn_detected", T + 0.3)
+    ((message, heard),) = bench.speaking.cut_off(response, "cancelled", "turn_detected", T + 0.3)
     assert message is response.messages[0]
     assert heard == 300 * MS == response.messages[0].spoken.cut_sample
     events = bench.pull(T + 9)
@@ -173,7 +173,7 @@ def test_what_waits_for_the_pace_is_stopped_too(generated: bool) -> None:
     if generated:
         bench.speaking.generated(response, "completed", "", None)
     bench.pull()
-    bench.speaking.stop(response, "cancelled", "turn_detected", T)
+    bench.speaking.cut_off(response, "cancelled", "turn_detected", T)
     assert bench.speaking.pacing.paced_until is None
     assert bench.speaking.has_output()
     assert done(bench.pull()).response.status == "cancelled"
@@ -181,7 +181,7 @@ def test_what_waits_for_the_pace_is_stopped_too(generated: bool) -> None:
 
 def test_a_response_without_output_can_be_stopped() -> None:
     bench = Bench()
-    assert bench.speaking.stop(bench.begin(), "failed", "stage_failed", T) == []
+    assert bench.speaking.cut_off(bench.begin(), "failed", "stage_failed", T) == []
     assert done(bench.pull()).response.output == ()
 
 
@@ -189,7 +189,7 @@ def test_a_written_answer_has_no_heard_part() -> None:
     bench = Bench()
     response = bench.begin(output_modalities=("text",))
     bench.speaking.say_text(response, "Hello", T)
-    cut = bench.speaking.stop(response, "cancelled", "client_cancelled", T)
+    cut = bench.speaking.cut_off(response, "cancelled", "client_cancelled", T)
     assert cut == [(response.messages[0], 0)]
     assert response.messages[0].spoken.cut_sample is None
 
@@ -200,8 +200,8 @@ def test_what_has_ended_may_still_be_playing_and_can_be_silenced() -> None:
     bench.speaking.say_audio(response, pcm(1000), (), T)
     bench.speaking.generated(response, "completed", "", None)
     bench.pull()
-    assert bench.speaking.silence(T + 0.4) == [(response.messages[0].id, 400 * MS)]
-    assert bench.speaking.silence(T + 0.5) == []
+    assert bench.speaking.stop_playback(T + 0.4) == [(response.messages[0].id, 400 * MS)]
+    assert bench.speaking.stop_playback(T + 0.5) == []
 
 
 # What the person hears
@@ -228,7 +228,7 @@ def test_an_answer_that_still_plays_is_audible_though_the_next_one_has_begun() -
     bench.speaking.say_audio(following, pcm(500), (), T)
     bench.pull(T + 0.1)
     assert bench.speaking.is_audible(T + 0.1)
-    bench.speaking.silence(T + 0.2)
+    bench.speaking.stop_playback(T + 0.2)
     assert not bench.speaking.is_audible(T + 0.2)
 
 
@@ -257,12 +257,12 @@ def test_what_is_sent_may_be_granted_once_where_a_stage_works_for_the_answer() -
     bench = Bench()
     response = bench.begin()
     response.credited = True
-    bench.speaking.settle()
+    bench.speaking.take_news()
     bench.speaking.say_audio(response, pcm(300), (), T)
     bench.pull()
-    assert bench.speaking.unsettled
-    assert bench.speaking.settle() == ({"r": 300 * MS}, [])
-    assert bench.speaking.settle() == ({}, [])
+    assert bench.speaking.has_news
+    assert bench.speaking.take_news() == ({"r": 300 * MS}, [])
+    assert bench.speaking.take_news() == ({}, [])
 
 
 def test_where_no_stage_works_for_an_answer_sound_leaves_nothing_to_settle() -> None:
@@ -270,11 +270,11 @@ def test_where_no_stage_works_for_an_answer_sound_leaves_nothing_to_settle() -> 
     response = bench.begin()
     bench.speaking.say_audio(response, pcm(300), (), T)
     bench.pull()
-    bench.speaking.settle()
+    bench.speaking.take_news()
     bench.speaking.say_audio(response, pcm(300), (), T)
     bench.pull()
-    assert not bench.speaking.unsettled
-    assert bench.speaking.settle() == ({}, [])
+    assert not bench.speaking.has_news
+    assert bench.speaking.take_news() == ({}, [])
 
 
 def test_speech_in_a_written_answer_counts_as_sent_and_is_heard_by_nobody() -> None:
@@ -282,7 +282,7 @@ def test_speech_in_a_written_answer_counts_as_sent_and_is_heard_by_nobody() -> N
     response = bench.begin(output_modalities=("text",))
     response.credited = True
     bench.speaking.say_audio(response, pcm(300), (SpeechMark(1, 2),), T)
-    assert bench.speaking.settle() == ({"r": 300 * MS}, [])
+    assert bench.speaking.take_news() == ({"r": 300 * MS}, [])
     assert pieces(bench.pull()) == []
     assert response.items == []
 
@@ -299,7 +299,7 @@ def test_too_much_speech_is_refused_and_the_response_can_still_end() -> None:
     bench.speaking.say_audio(response, pcm(1000), (), T)
     with pytest.raises(OutputOverflow):
         bench.speaking.say_audio(response, pcm(1), (), T)
-    bench.speaking.stop(response, "failed", "output_overflow", T)
+    bench.speaking.cut_off(response, "failed", "output_overflow", T)
     assert done(bench.pull()).response.status == "failed"
 
 
@@ -308,7 +308,7 @@ def test_the_beginning_of_an_answer_is_whole_or_not_at_all() -> None:
     response = bench.begin()
     with pytest.raises(OutputOverflow):
         bench.speaking.say_text(response, "Hello", T)
-    bench.speaking.stop(response, "failed", "output_overflow", T)
+    bench.speaking.cut_off(response, "failed", "output_overflow", T)
     kinds = [type(event) for event in bench.pull()]
     assert kinds.count(OutputItemAdded) == 1
     assert kinds.index(OutputItemAdded) < kinds.index(ResponseDone)

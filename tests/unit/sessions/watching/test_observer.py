@@ -19,6 +19,8 @@ from duologue.protocol.response_events import (
     ResponseDone,
 )
 from duologue.protocol.response_resource import (
+    CLIENT_CANCELLED,
+    TURN_DETECTED,
     ResponseAudioOutputResource,
     ResponseAudioResource,
     ResponseResource,
@@ -28,6 +30,7 @@ from duologue.protocol.response_resource import (
 from duologue.sessions.manager import recorded_kinds
 from duologue.sessions.watching.observer import STALE_AT_SESSION, Observation, SessionObserver
 from duologue.telemetry import Direction, Flight, LabelSets, Metrics
+from duologue.telemetry.metrics import STOPS
 from tests.fakes.clock import WALL_START_S, FakeClock
 
 FENCE = Fence("s", INPUT_LANE, 3)
@@ -220,6 +223,10 @@ def test_refusals_are_noted() -> None:
         "full",
     ]
     assert bench.metrics.mailbox_full["session"].value == 1
+
+
+def test_the_figure_knows_both_reasons_for_which_an_answer_is_cancelled() -> None:
+    assert set(STOPS) == {TURN_DETECTED, CLIENT_CANCELLED}
 
 
 @pytest.mark.parametrize(
