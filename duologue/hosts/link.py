@@ -37,6 +37,9 @@ BEAT_S = 2.0
 SILENCE_S = 7.0
 """A link on which nothing came for so long is lost: the other machine may be."""
 
+STALL_S = 0.1
+"""A timer of ours that is later than this says that this process stood still."""
+
 _decode = msgspec.msgpack.Decoder(list[LinkMessage]).decode
 
 
@@ -91,6 +94,7 @@ class Link(asyncio.Protocol):
         """No write before this, on the loop's clock."""
 
         self._write_due: asyncio.Handle | None = None
+        self._beat_at = clock.now() + BEAT_S
         self._handshake_bytes = 0
         self._why = "the connection was closed"
         self._barrier = CrashBarrier(self._crashed)
@@ -115,7 +119,8 @@ class Link(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=HIGH_WATER_BYTES)
         self._on_connected(self)
         self._write(self._handshake.begin())
-        self._wheel.set(self, self._now() + BEAT_S)
+        self._beat_at = self._now() + BEAT_S
+        self._wheel.set(self, self._beat_at)
 
     def data_received(self, data: bytes) -> None:
         """Take all messages that the data completes."""
@@ -162,13 +167,18 @@ class Link(asyncio.Protocol):
         now = self._now()
         if self._transport is None:
             return
+        # While this process stood still nothing was read, whatever has come: that is no silence.
+        stood_still_s = now - self._beat_at
+        if stood_still_s > STALL_S:
+            self._heard_at = min(now, self._heard_at + stood_still_s)
         if now - self._heard_at >= SILENCE_S:
             self._why = f"nothing came for {SILENCE_S:g} s"
             self._transport.abort()
             return
         if self.end is not None:
             self._outbox.put(Beat())
-        self._wheel.set(self, now + BEAT_S)
+        self._beat_at = now + BEAT_S
+        self._wheel.set(self, self._beat_at)
 
     # Private
 

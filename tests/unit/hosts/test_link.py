@@ -175,6 +175,23 @@ async def test_a_link_on_which_nothing_comes_is_lost() -> None:
         await made.left["host"].wait()
 
 
+async def test_a_process_that_stood_still_does_not_take_that_for_the_silence_of_the_other() -> None:
+    async with pair() as made:
+        made.links["edge"]._transport.pause_reading()  # type: ignore[union-attr]
+        made.wheel.set(made.links["host"], None)
+        made.clock.stall(10 * SILENCE_S)
+        made.clock.advance(0)
+        for _ in range(int(SILENCE_S / BEAT_S) - 1):
+            made.clock.advance(BEAT_S)
+        await asyncio.sleep(0)
+        assert made.gone == {}
+        for _ in range(2):
+            made.clock.advance(BEAT_S)
+        await made.left["edge"].wait()
+        assert made.gone["edge"] == "nothing came for 7 s"
+        await made.left["host"].wait()
+
+
 async def test_signs_of_life_keep_it() -> None:
     async with pair() as made:
         for _ in range(6):
