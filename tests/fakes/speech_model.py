@@ -84,6 +84,7 @@ class FakeCodec:
     """Remembers what it had: enough to be right, and to see what was not freed."""
 
     rate_hz = RATE_HZ
+    books = BOOKS
 
     def __init__(self, slots: int = 4) -> None:
         self.slots = slots

@@ -55,6 +55,7 @@ class Code2Wav:
         except KeyError as exc:
             raise ConfigError(f"config.json does not say {exc.args[0]} of the codec") from exc
         self._front = front
+        self.books = front.books
         self._late = late
         self.device = front.device
         self._state = Slots(slots, device=front.device, dtype=torch.float32)

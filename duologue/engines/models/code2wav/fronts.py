@@ -30,6 +30,9 @@ class Front(Protocol):
 
     device: torch.device
 
+    books: int
+    """Codes of a frame."""
+
     def reset(self, slot: int) -> None:
         """Begin a new stream in a slot."""
         ...
@@ -64,8 +67,8 @@ class EmbeddedCodes:
         slots: int,
         longest: int,
     ) -> None:
-        config, books, self._codes = _sizes(section)
-        shape = (books * self._codes, config.dimension)
+        config, self.books, self._codes = _sizes(section)
+        shape = (self.books * self._codes, config.dimension)
         self._table = folder.tensor(f"{name}.code_embedding.weight", *shape)
         self.device = self._table.device
         self._begins = torch.arange(0, shape[0], self._codes, device=self.device)
@@ -98,10 +101,10 @@ class QuantizedCodes:
         slots: int,
         longest: int,
     ) -> None:
-        config, books, codes = _sizes(section)
+        config, self.books, codes = _sizes(section)
         prefix = f"{name}." if name else ""
         # Of Mimi, whose layout this part of the checkpoint has, only these sizes matter here.
-        mimi = MimiConfig(codebooks=books, stored_codebooks=books, codebook_size=codes)
+        mimi = MimiConfig(codebooks=self.books, stored_codebooks=self.books, codebook_size=codes)
         self._quantizer = SplitQuantizer.load(mimi, lambda each: folder.tensor(f"{prefix}{each}"))
         self._projections = [
             (

@@ -25,6 +25,7 @@ class Code2WavCodec:
     rate_hz = RATE_HZ
 
     def __init__(self, decoder: Code2Wav, slots: int) -> None:
+        self.books = decoder.books
         self.slots = slots
         self._decoder = decoder
         self._free = list(range(slots))

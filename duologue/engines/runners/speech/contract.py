@@ -63,6 +63,9 @@ class Codec(Protocol):
 
     rate_hz: int
 
+    books: int
+    """Codes of a frame."""
+
     slots: int
     """How many streams there may be at a time."""
 

@@ -19,6 +19,7 @@ class MimiCodec:
 
     def __init__(self, weights: DecoderWeights, slots: int, longest: int) -> None:
         self.rate_hz = weights.config.sample_rate_hz
+        self.books = weights.config.codebooks
         self.slots = slots
         self._frame_samples = weights.config.frame_samples
         self._device = weights.upsampling.now.device

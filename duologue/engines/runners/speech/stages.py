@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
+
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import CodeFrames, Payload, SpeakText
 from duologue.engines.runners.contract import Job, Step
@@ -20,6 +22,7 @@ from duologue.engines.runners.speech.talking import TalkerJobs, Talking
 
 _WARM_UP = SpeakText("Hello.", 0)
 _WARM_FRAMES = 2
+_ONE_FRAME = ChunkSizes(first=1, usual=1)
 
 
 def _warm_talker(talker: Talker) -> None:
@@ -27,6 +30,13 @@ def _warm_talker(talker: Talker) -> None:
     for _ in range(_WARM_FRAMES):
         talker.next_frames([utterance])
     talker.end(utterance)
+
+
+def _warm_codec(codec: Codec, sizes: ChunkSizes) -> None:
+    stream = codec.begin()
+    for count in (sizes.first, sizes.usual):
+        codec.decode([stream], [np.zeros((count, codec.books), np.uint16)])
+    codec.end(stream)
 
 
 @dataclass(slots=True)
@@ -53,6 +63,8 @@ class TalkerRunner:
     def warm_up(self) -> None:
         """Say something."""
         _warm_talker(self._jobs.talker)
+        if self._ahead is not None:
+            _warm_codec(self._ahead, _ONE_FRAME)
 
     def open(self, job: Job) -> None:
         """Begin in silence."""
@@ -81,7 +93,7 @@ class TalkerRunner:
         is_first, state.is_silent = state.is_silent, False
         if self._ahead is None or not is_first or not frames.count:
             return (frames,)
-        sounding = Sounding(self._ahead, ChunkSizes(first=frames.count))
+        sounding = Sounding(self._ahead, _ONE_FRAME)
         sounding.put(frames)
         (outputs,) = sound(self._ahead, [sounding])
         sounding.close()
@@ -98,7 +110,8 @@ class CodecRunner:
         self._open = 0
 
     def warm_up(self) -> None:
-        """The first chunk of a job is as short as it gets; nothing is faster the second time."""
+        """Sound something."""
+        _warm_codec(self._codec, self._sizes)
 
     def open(self, job: Job) -> None:
         """Begin in silence.
@@ -174,6 +187,7 @@ class FusedRunner:
     def warm_up(self) -> None:
         """Say something."""
         _warm_talker(self._jobs.talker)
+        _warm_codec(self._codec, self._sizes)
 
     def open(self, job: Job) -> None:
         """Begin in silence."""

@@ -149,7 +149,9 @@ class VitsRunner:
         torch.manual_seed(self._seed(clause.text))
         with torch.inference_mode():
             made = self._model(
-                given.to(self._settings.device), speaker_id=speaker, speaking_rate=clause.speed
+                given.to(self._settings.device),
+                speaker_id=speaker,
+                speaking_rate=clause.speed * self._model.speaking_rate,
             )
         return float_to_pcm(made.waveform[0].float().cpu().numpy())
 

@@ -132,6 +132,13 @@ class TestTwoStages:
         assert (step.outputs, step.error) == ((), None)
         assert not codec.ready(job)
 
+    def test_both_are_warm_before_their_first_job(self) -> None:
+        codec, ahead = FakeCodec(), FakeCodec()
+        CodecRunner(codec, SIZES).warm_up()
+        TalkerRunner(FakeTalker(), 100, ahead=ahead).warm_up()
+        assert (codec.chunks, ahead.chunks) == ([[1], [3]], [[1], [1]])
+        assert codec.open == ahead.open == []
+
     def test_a_codec_refuses_what_is_no_code(self) -> None:
         codec = CodecRunner(FakeCodec(), SIZES)
         (step,) = codec.step([opened(codec, SpeakText("a", 1))])
