@@ -109,7 +109,7 @@ class GatewaySide:
     admission: Admission
     door: FrontDoor
     calls: Calls
-    connections: OpenConnections
+    realtime: RealtimeEndpoint
     speech_streams: SpeechStreamEndpoint
     robots: RobotStreamEndpoint
     media: MediaEndpoints
@@ -141,7 +141,7 @@ class GatewaySide:
         settings = self.settings
         undo.push_async_callback(self.runner.cleanup)
         # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
-        undo.push_async_callback(self.connections.wait_closed, 2 * settings.close_timeout_s)
+        undo.push_async_callback(self.realtime.wait_closed, 2 * settings.close_timeout_s)
         undo.push_async_callback(self.speech_streams.close_all)
         undo.push_async_callback(self.robots.close_all)
         undo.push_async_callback(self.media.close_all)
@@ -279,7 +279,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         admission=admission,
         door=door,
         calls=calls,
-        connections=connections,
+        realtime=realtime,
         speech_streams=speech_streams,
         robots=robots,
         media=media,

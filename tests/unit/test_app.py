@@ -53,6 +53,32 @@ async def test_a_server_that_runs_answers_and_one_that_has_stopped_does_not() ->
             await http.get(app.url)
 
 
+async def read_to_the_end(socket: aiohttp.ClientWebSocketResponse) -> int | None:
+    async for _ in socket:
+        pass
+    return socket.close_code
+
+
+@pytest.mark.parametrize("path", ["/v1/duplex?model=echo&autostart=0", "/v1/realtime?queue=1"])
+async def test_who_has_no_session_yet_holds_up_no_server_that_stops(path: str) -> None:
+    settings = small_settings()
+    patient = {"queued_calls": 1, "close_timeout_s": 60.0}  # longer than this test may last
+    settings = changed(
+        settings,
+        gateway=settings.gateway.model_copy(update=patient),
+        sessions=settings.sessions.model_copy(update={"max_sessions": 1}),
+    )
+    async with aiohttp.ClientSession() as http, asyncio.TaskGroup() as group:
+        async with running_app(settings) as app:
+            if "queue" in path:
+                app.sessions.open("echo")
+            waiting = await http.ws_connect(f"{app.url}{path}")
+            if "queue" in path:
+                assert (await waiting.receive_json())["type"] == "session.queued"
+            goodbye = group.create_task(read_to_the_end(waiting))
+        assert await goodbye == 1001
+
+
 async def test_calls_that_go_on_may_finish_while_the_server_stops() -> None:
     settings = small_settings()
     gateway = settings.gateway.model_copy(update={"drain_timeout_s": 60.0})
