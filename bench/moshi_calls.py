@@ -34,8 +34,8 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Hear,
     Join,
     Leave,
-    Mailbox,
     Message,
+    Outlet,
     TickLoop,
 )
 from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
@@ -86,7 +86,7 @@ class Hall:
         self.stopping = False
         self.leave_at = leave_at
         self.ages = {f"call {n}": age for n, age in enumerate(ages)}
-        self.mailboxes: dict[str, Mailbox] = {}
+        self.outlets: dict[str, Outlet] = {}
         self.refused = 0
         self.opened = len(ages)
         self.starts_s: list[float] = []
@@ -104,9 +104,9 @@ class Hall:
         from duologue.engines.runners.streaming_lm.tick_loop import _Member
 
         slot = open_aged(self.engine, age, seed)
-        member = _Member(key, slot, Mailbox())
+        member = _Member(key, slot, Outlet())
         self.loop._members[key] = self.loop._by_slot[slot] = member
-        self.mailboxes[key] = member.mailbox
+        self.outlets[key] = member.outlet
         self.loop._go_live(member, time.monotonic())
 
     def run(self, seconds: float, churn_s: float = 0.0) -> None:
@@ -131,32 +131,32 @@ class Hall:
 
     def _look_after(self, one_leaves: bool) -> None:
         now = time.monotonic()
-        for key, mailbox in list(self.mailboxes.items()):
-            if mailbox.error is not None:
+        for key, outlet in list(self.outlets.items()):
+            if outlet.error is not None:
                 self.refused += 1
-                del self.mailboxes[key], self.ages[key]
+                del self.outlets[key], self.ages[key]
                 self.opening_since.pop(key, None)
                 continue
-            made = len(mailbox.spoken)
+            made = len(outlet.spoken)
             if made and key in self.opening_since:
                 self.starts_s.append(now - self.opening_since.pop(key))
-            mailbox.spoken.clear()
+            outlet.spoken.clear()
             self.ages[key] += made
             if self.leave_at and self.ages[key] >= self.leave_at:
                 self._replace(key)
         if one_leaves:
-            self._replace(next(iter(self.mailboxes)))
+            self._replace(next(iter(self.outlets)))
 
     def _replace(self, key: str) -> None:
         self.inbox.put([Leave(key)])
-        del self.mailboxes[key], self.ages[key]
+        del self.outlets[key], self.ages[key]
         self.opened += 1
-        name, mailbox = f"call {self.opened}", Mailbox()
-        self.mailboxes[name] = mailbox
+        name, outlet = f"call {self.opened}", Outlet()
+        self.outlets[name] = outlet
         self.ages[name] = PROMPT_FRAMES
         self.opening_since[name] = time.monotonic()
         prompt = personaplex_prompt(MOSHI, [5] * PERSONA_TOKENS)
-        self.inbox.put([Join(name, Opening(prompt, seed=self.opened), mailbox)])
+        self.inbox.put([Join(name, Opening(prompt, seed=self.opened), outlet)])
 
     def _beat(self) -> None:
         wait_s: float | None = 0.0
@@ -179,7 +179,7 @@ class Hall:
             part = turn % steps
             said: list[Message] = [
                 Hear(key, SOUND[(turn + n) % 64], now)
-                for n, key in enumerate(list(self.mailboxes))
+                for n, key in enumerate(list(self.outlets))
                 if hash(key) % steps == part
             ]
             self.inbox.put(said)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duologue.protocol.dialects import DIALECT_LABELS as SPOKEN
+from duologue.protocol.dialects import DIALECTS as SPOKEN
 from duologue.sessions.via import DIALECT_LABELS, SOCKET, TRANSPORTS, Via
 from duologue.telemetry import LabelSets
 from tests.fakes.call import FakeCall
