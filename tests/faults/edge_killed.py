@@ -16,7 +16,7 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ FRAME = RATE_HZ * FRAME_MS // 1000
 FIRST_HEARD = FRAME
 """The echo says nothing of the frame that makes it begin."""
 
-QUICK = ReconnectPolicy(first_wait_s=0.05, longest_wait_s=0.4, give_up_s=15.0)
+QUICK = ReconnectPolicy(first_wait_s=0.05, longest_wait_s=0.4, give_up_s=60.0)
 
 CONFIG: dict[str, Any] = {
     "models": [{"name": "echo", "plugin": "echo"}],
@@ -120,11 +120,20 @@ class CountingCall:
 
 
 async def edge_killed(
-    folder: Path, calls: int, *, before_s: float = 2.0, after_s: float = 4.0
+    folder: Path,
+    calls: int,
+    *,
+    before_s: float = 2.0,
+    after_s: float = 4.0,
+    again_s: Sequence[float] = (),
 ) -> Outcome:
-    """Hold calls at one of two gateways, kill it, and let them go on at whichever answers."""
+    """Hold calls at one of two gateways, kill it, and let them go on at whichever answers.
+
+    Args:
+        again_s: How long after that, and after each other, all gateways are killed once more.
+    """
     async with server_process(folder, CONFIG) as server, AsyncExitStack() as stack:
-        edges = children(server.pid)[1:]
+        host, *edges = children(server.pid)
         victim = edges[-1]
         held: list[CountingCall] = []
         while len(held) < calls:
@@ -133,15 +142,21 @@ async def edge_killed(
                 held.append(call)
         now = time.monotonic()
         said = asyncio.Event()
+        last = now + before_s + sum(again_s) + after_s
         async with asyncio.TaskGroup() as group:
-            talking = [group.create_task(call.talk(now + before_s + after_s)) for call in held]
+            talking = [group.create_task(call.talk(last)) for call in held]
             listening = [group.create_task(call.listen(said)) for call in held]
             await asyncio.sleep(before_s)
             os.kill(victim, signal.SIGKILL)
+            for wait_s in again_s:
+                await asyncio.sleep(wait_s)
+                for edge in await asyncio.to_thread(children, server.pid):
+                    if edge != host:
+                        os.kill(edge, signal.SIGKILL)
             for task in talking:
                 await task
             said.set()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 for task in listening:
                     await task
         worst = [max(call.gaps_s) for call in held]

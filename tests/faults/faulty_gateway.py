@@ -29,6 +29,7 @@ from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.pools.stage_pool import StageStats
 from duologue.engines.ports import Outcome, Request
 from duologue.engines.settings import EngineSettings
+from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from duologue.settings import ModelSettings, Settings
@@ -158,7 +159,12 @@ def environment(pid: int) -> Sequence[bytes]:
 
 @asynccontextmanager
 async def faulty_gateway(
-    folder: Path, engine: EngineSettings, sessions: SessionSettings, *, max_jobs: int = 16
+    folder: Path,
+    engine: EngineSettings,
+    sessions: SessionSettings,
+    *,
+    max_jobs: int = 16,
+    http: HttpSettings | None = None,
 ) -> AsyncIterator[FaultyGateway]:
     """Run the server, and check at its end that no work was left in it.
 
@@ -173,7 +179,7 @@ async def faulty_gateway(
     door = await loop.create_unix_server(lambda: desk, folder / "desk")
     before = children()
     try:
-        async with running_app(_settings(folder, engine, sessions, max_jobs)) as app:
+        async with running_app(_settings(folder, engine, sessions, max_jobs, http)) as app:
             gateway = FaultyGateway(app, desk, folder)
             yield gateway
             await app.sessions.wait_empty(5)
@@ -198,14 +204,18 @@ def install_models(folder: Path) -> None:
 
 
 def _settings(
-    folder: Path, engine: EngineSettings, sessions: SessionSettings, max_jobs: int
+    folder: Path,
+    engine: EngineSettings,
+    sessions: SessionSettings,
+    max_jobs: int,
+    http: HttpSettings | None,
 ) -> Settings:
     files = tuple(_pipeline_file(folder, stage, max_jobs) for stage in PROBES)
     return Settings(
         # Speech is made little ahead of what was sent, and that little ahead of what was heard.
         models=(ModelSettings(name="m", plugin="cascaded", options={"speech_credit_ms": 200}),),
         engine=engine.model_copy(update={"pipelines": (), "pipeline_files": files}),
-        gateway=GatewaySettings(port=0, drain_timeout_s=0),
+        gateway=GatewaySettings(port=0, drain_timeout_s=0, http=http or HttpSettings()),
         sessions=sessions,
     )
 

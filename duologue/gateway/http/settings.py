@@ -76,7 +76,7 @@ class HttpSettings(Section):
     """A client that takes nothing of what is sent to it for so long is let go. Players that have
     enough for now read no further for a while."""
 
-    keep_alive_s: Seconds = 10.0
+    keep_alive_s: Seconds = 5.0
     """A comment goes into an event stream that was silent for so long: proxies cut silent ones."""
 
     default_model_for: tuple[str, ...] = (
