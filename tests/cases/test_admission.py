@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -17,9 +18,11 @@ from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.gateway.auth import Caller
 from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.settings import GatewaySettings
+from duologue.jobs.settings import JobSettings
 from duologue.sessions.owners import Owner
 from duologue.sessions.settings import SessionSettings
 from duologue.telemetry import configure_logging
+from tests.fakes.media_gateway import media_settings
 from tests.fakes.small_gateway import small_settings
 from tests.unit.gateway.raw_websocket import TEXT, UPGRADE, RawWebSocket, Response, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
@@ -91,6 +94,31 @@ async def test_c70_a_key_in_the_address_is_refused_unless_it_is_enabled() -> Non
         # The duplex client sends no header at all.
         duplex = f"/v1/duplex?model=m&api_key={KEY}"
         assert (await knock(server, UPGRADE, duplex)).status == 101
+
+
+OPEN = {"/health", "/ready", "/metrics", "/openapi.json"}
+"""How the server is, and what it offers; no call, and nothing of anybody."""
+
+
+@pytest.mark.timeout(60)
+async def test_c70_every_route_needs_a_key_but_those_that_tell_how_the_server_is(
+    tmp_path: Path,
+) -> None:
+    settings = media_settings(jobs=JobSettings(folder=tmp_path))
+    async with running_app(settings) as app, aiohttp.ClientSession() as client:
+        url = f"http://127.0.0.1:{app.url.rpartition(':')[2]}"
+        sockets = [("GET", path) for path in (PATH, "/v1/duplex")]
+        routes = {(method, path) for method, path in (*app.paths, *sockets) if path not in OPEN}
+        assert {path for _, path in routes} > {
+            "/v1/videos/{video_id}",
+            "/v1/realtime/video",
+            "/v1/realtime/robot/openpi",
+        }
+        for method, path in routes:
+            place = url + path.replace("{", "").replace("}", "")
+            for headers in ({}, {"Authorization": "Bearer wrong"}, UPGRADE):
+                async with client.request(method, place, headers=headers, data=b"{}") as answer:
+                    assert answer.status == 401, (method, path, headers)
 
 
 # C50 The one too many
