@@ -137,10 +137,17 @@ class Soak:
         reading = await self._look(client)
         assert reading.is_quiet, reading
         self.readings.append(reading)
+        _say(row_of(reading))
 
     async def _look(self, client: aiohttp.ClientSession) -> Reading:
         async with client.get(f"{self._server.url}/metrics") as answer:
             return Reading.of(parse(await answer.text()), time.monotonic() - self._began)
+
+
+def row_of(reading: Reading) -> str:
+    """One line of the table of quiet moments."""
+    memory = f"{reading.memory_bytes / 1e6:.1f} MB"
+    return f"{reading.at_s:7.0f}s {memory:>10} {reading.files:6.0f} {reading.tasks:6.0f}"
 
 
 def _say(line: str) -> None:
@@ -174,10 +181,6 @@ async def soak(seconds: float, seed: int) -> int:
 def _report(run: Soak, wrong: Sequence[str], drift_s: float) -> None:
     for what, count in sorted(run.tally.counts.items()):
         _say(f"{count:10,} {what}")
-    _say(f"{'at':>8} {'memory':>10} {'files':>6} {'tasks':>6}")
-    for reading in run.readings:
-        memory = f"{reading.memory_bytes / 1e6:.1f} MB"
-        _say(f"{reading.at_s:7.0f}s {memory:>10} {reading.files:6.0f} {reading.tasks:6.0f}")
     for complaint in wrong:
         _say(f"WRONG: {complaint}")
     first, last = run.readings[0], run.readings[-1]
@@ -204,6 +207,7 @@ def main(arguments: Sequence[str]) -> int:
     args = parser.parse_args(arguments)
     seed = random.randrange(1 << 16) if args.seed is None else args.seed
     _say(f"seed {seed}")
+    _say(f"{'at':>8} {'memory':>10} {'files':>6} {'tasks':>6}")
     return asyncio.run(soak(args.seconds, seed))
 
 

@@ -8,9 +8,10 @@ import json
 import random
 import time
 from collections import Counter, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import aiohttp
@@ -47,6 +48,17 @@ class Tally:
     drifts_s: list[float] = field(default_factory=list)
 
 
+def possible_questions(said: Sequence[str]) -> Iterator[str]:
+    """What an answer may be to: the last turn, with those before that got no answer.
+
+    Words are missing of turns whose recogniser was killed.
+    """
+    *before, last = said
+    for number in range(len(before) + 1):
+        for answered_now in combinations(before, number):
+            yield " ".join((*answered_now, last))
+
+
 class Answers:
     """What a caller is told, and the sound of the answer that is being said."""
 
@@ -73,9 +85,7 @@ class Answers:
             case "response.created":
                 assert not self.response_id, "an answer before the end of the one before"
                 self.response_id = event["response"]["id"]
-                # Turns that got no answer are answered with the next one.
-                ends = range(len(self._said))
-                self._count = Count(*(" ".join(self._said[end:]) for end in ends))
+                self._count = Count(*possible_questions(self._said))
             case "response.output_audio.delta":
                 # An answer that was stopped is over: not a byte of it may follow.
                 assert event["response_id"] not in self._over, "stale sound"

@@ -9,6 +9,7 @@ import pytest
 from duologue.engines.payloads import AudioChunk, SpeakText
 from duologue.engines.runners.contract import Job
 from tests.faults.scripted_models import FaultySettings
+from tests.soak.callers import possible_questions
 from tests.soak.counting_voice import WRAP, Count, CountingVoice, tag_of
 from tests.soak.readings import Drift, Reading, complaints, parse
 
@@ -114,3 +115,8 @@ def test_a_sample_that_is_wrong_is_heard(fault: str) -> None:
     }[fault]
     with pytest.raises(AssertionError, match="samples"):
         count.read(wrong)
+
+
+def test_an_answer_is_to_the_last_turn_and_to_any_before_that_got_none() -> None:
+    assert set(possible_questions(["a", "b", "c"])) == {"c", "a c", "b c", "a b c"}
+    assert list(possible_questions(["a"])) == ["a"]
