@@ -16,7 +16,7 @@ import yaml
 from tests.faults.gateway_line import until
 
 ROOT = Path(__file__).parents[2]
-START_S = 60.0
+START_S = 240.0
 READY = "ready: "
 
 
