@@ -100,7 +100,7 @@ OPEN = {"/health", "/ready", "/metrics", "/openapi.json"}
 """How the server is, and what it offers; no call, and nothing of anybody."""
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 async def test_c70_every_route_needs_a_key_but_those_that_tell_how_the_server_is(
     tmp_path: Path,
 ) -> None:
@@ -196,7 +196,7 @@ PLACES: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("is_right", [True, False])
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 async def test_c70_no_route_logs_or_repeats_a_key_at_any_level(is_right: bool) -> None:
     stream = io.StringIO()
     configure_logging(level="debug", log_format="json", stream=stream)
