@@ -249,6 +249,19 @@ $(NIXL_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	$(NIXL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'nixl-cu12>=1.5,<2'
 	@touch $@
 
+# Ray is large, and starts a cluster of two nodes on this machine.
+RAY_VENV := .venv-ray
+
+.PHONY: test-ray
+test-ray: $(RAY_VENV)/.ready ## Test stages on several machines, on a Ray cluster of two nodes (installs ray, 0.3 GB)
+	$(RAY_VENV)/bin/python -m pytest -m ray tests/cluster tests/unit/engines/executors $(ARGS)
+
+$(RAY_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
+	@echo "== installing ray into $(RAY_VENV)"
+	@$(BIN)/python -m venv $(RAY_VENV)
+	$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,ray]'
+	@touch $@
+
 # The reference implementation. It asks for an older torch than its codec needs.
 MOSHI_VENV := .venv-moshi
 

@@ -98,6 +98,9 @@ NEED_ZEROMQ = [
 NEED_NIXL = ["state/test_transport_nixl.py", "unit/engines/transport/test_nixl.py"]
 """Files that need NIXL, which is large, and pyzmq (make check-nixl)."""
 
+NEED_RAY = ["cluster", "unit/engines/executors/ray/test_cluster.py"]
+"""Tests with a real Ray, on a cluster that they start."""
+
 HAS_REDIS = find_spec("redis") is not None and shutil.which("redis-server") is not None
 
 collect_ignore = [
@@ -109,6 +112,7 @@ collect_ignore = [
     *([] if HAS_REDIS else NEED_REDIS),
     *([] if find_spec("zmq") else NEED_ZEROMQ),
     *([] if find_spec("zmq") and find_spec("nixl_cu12") else NEED_NIXL),
+    *([] if find_spec("ray") else NEED_RAY),
 ]
 collect_ignore_glob = [] if find_spec("torch") else NEED_TORCH_TOO
 

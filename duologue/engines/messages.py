@@ -14,6 +14,27 @@ from duologue.engines.ports import Outcome, WorkClass
 from duologue.engines.transport.port import Handle
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's place in a cluster, as one of a group whose places are taken together.
+
+    Args:
+        group: Name of the pipeline.
+        strategy: As the cluster has it, as ``PACK``: on as few machines as possible.
+        bundles: What each place of the group takes, as ``{"CPU": 1, "GPU": 1}``.
+        index: Which of them is this worker's.
+    """
+
+    group: str
+    strategy: str
+    bundles: tuple[dict[str, float], ...]
+    index: int
+
+    @property
+    def bundle(self) -> dict[str, float]:
+        """What this worker takes."""
+        return self.bundles[self.index]
+
+
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """All that a worker must be told to become one.
 
@@ -25,6 +46,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         slab_bytes: Shared memory for payloads in each direction, where the worker is a process of
             this machine; 0: all goes with the messages.
         relays: Another worker with a slab gets what it makes, unchanged.
+        place: Where, with an executor that has several machines.
     """
 
     name: str
@@ -34,6 +56,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     work_class: WorkClass = WorkClass.INTERACTIVE
     env: dict[str, str] = {}
     interpreter: str | None = None
+    place: Place | None = None
     slab_bytes: int = 64 * 1024 * 1024
     relays: bool = False
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -19,6 +19,7 @@ from duologue.engines.framing import MAX_FRAME_BYTES
 from duologue.engines.media_offer import MediaOffer
 from duologue.engines.output_types import parse_output_types
 from duologue.engines.pipeline_source import read_source
+from duologue.engines.placement import check_placement
 from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.ports import WorkClass
 from duologue.engines.runners.registry import RunnerRegistry
@@ -32,7 +33,23 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=4096)]
 InputBytes = Annotated[int, msgspec.Meta(ge=64 * 1024, le=MAX_FRAME_BYTES // 2)]
 SlabMib = Annotated[int, msgspec.Meta(ge=0, le=4096)]
 QueueLength = Annotated[int, msgspec.Meta(ge=0, le=4096)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=64)]
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What each worker of a stage takes of a cluster.
+
+    Args:
+        gpus: ``None``: one where the stage's ``devices`` are GPUs, else none.
+        memory_bytes: Of the machine. It is set aside, not enforced.
+        others: By the names that machines of the cluster were started with.
+    """
+
+    cpus: Amount = 1.0
+    gpus: Amount | None = None
+    memory_bytes: Amount = 0
+    others: dict[str, Amount] = {}
 
 
 class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,6 +61,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         executor: Where its workers run: a name of ``executors.EXECUTORS``.
         replicas: How many workers.
         devices: Where they run, in turn: each is given one as its runner's setting ``device``.
+        resources: What each takes, where the executor places workers on several machines.
         max_jobs: How many requests one worker holds at a time: its slots.
         queue: How many requests may wait for a slot.
         max_input_bytes: How much input of one request may wait for a step; one that is sent more
@@ -69,6 +87,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     executor: str = "process"
     replicas: Count = 1
     devices: tuple[str, ...] = ()
+    resources: Resources | None = None
     max_jobs: Count = 1
     queue: QueueLength = 16
     max_input_bytes: InputBytes = 16 * 1024 * 1024
@@ -92,6 +111,9 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         offer: What clients may ask of it directly, as a model of the pipeline's name.
         policy: What robots may ask of it, likewise.
         speech: What clients may have it speak, likewise.
+        placement: Which machines its workers get, where the executor has several: as few as
+            possible (``pack``) or as many (``spread``); the strict ones fail rather than
+            compromise.
     """
 
     name: Name
@@ -100,6 +122,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     offer: MediaOffer | None = None
     policy: PolicyOffer | None = None
     speech: SpeechOffer | None = None
+    placement: Literal["pack", "spread", "strict_pack", "strict_spread"] = "pack"
 
     def relays(self, index: int) -> bool:
         """Tell whether what a stage makes can go to the next one without being read between."""
@@ -155,6 +178,7 @@ def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
         _check_name(where, "executor", stage.executor, EXECUTORS)
         _check_name(where, "scheduler", stage.scheduler, SCHEDULERS)
         _check_name(where, "edge", stage.edge, EDGES)
+        check_placement(stage, where)
         if stage.devices and stage.replicas % len(stage.devices):
             raise ConfigError(
                 f"{where}: {stage.replicas} replicas cannot be shared out evenly among"

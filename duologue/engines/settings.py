@@ -12,6 +12,21 @@ from duologue.config import Section
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
+class RaySettings(Section):
+    """The cluster for stages whose executor is ``ray``. It is joined, never started."""
+
+    address: Annotated[str, Field(min_length=1)] = "auto"
+    """Address of its head, as ``10.0.0.1:6379``; ``auto``: of the cluster that this machine is
+    part of. This machine must be part of it either way (``ray start``)."""
+
+    join_timeout_s: Seconds = 30.0
+    """Time in which the cluster must have been joined."""
+
+    place_timeout_s: Seconds = 60.0
+    """Time in which the cluster must have found room for the workers of a pipeline; longer where it
+    starts machines of its own accord."""
+
+
 class EngineSettings(Section):
     """Section ``engine``."""
 
@@ -35,3 +50,6 @@ class EngineSettings(Section):
 
     restart_backoff_max_s: Seconds = 30.0
     """Longest wait before a lost worker is restarted."""
+
+    ray: RaySettings = RaySettings()
+    """Where stages with the executor ``ray`` run."""

@@ -7,7 +7,6 @@ or requests.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import socket
@@ -19,6 +18,7 @@ from typing import TextIO, cast
 import msgspec
 
 from duologue.core.errors import EngineError
+from duologue.core.parent import die_with_parent
 from duologue.engines import framing
 from duologue.engines.messages import Report
 from duologue.engines.transport.slab_seat import WITH_SLAB, take_seat
@@ -28,7 +28,6 @@ from duologue.engines.worker_log import MarkedLines
 from duologue.telemetry.logging import configure_logging
 
 _READ_BYTES = 256 * 1024
-_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -37,7 +36,7 @@ def main() -> None:
     # when to leave is for it to say.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    _die_with_parent(int(sys.argv[2]))
+    die_with_parent(int(sys.argv[2]))
     configure_logging(log_format="json", stream=cast(TextIO, MarkedLines(sys.stdout)))
     link = socket.socket(fileno=int(sys.argv[1]))
     link.set_inheritable(False)
@@ -101,15 +100,6 @@ def _receive(link: socket.socket) -> bytes:
     if not data:
         os._exit(0)  # the engine is gone, and with it everybody who wanted an answer
     return data
-
-
-def _die_with_parent(parent_pid: int) -> None:
-    """Be killed when the engine dies, even while a native call holds the interpreter."""
-    if sys.platform != "linux":
-        return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_pid:  # it died before we could ask
-        os._exit(0)
 
 
 if __name__ == "__main__":

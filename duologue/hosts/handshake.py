@@ -7,13 +7,12 @@ messages out. This module must not know sockets.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 
 from duologue.core.errors import AuthError, DuologueError, ProtocolError
+from duologue.core.proof import CHALLENGE_BYTES, is_proved, prove
 from duologue.hosts.messages import Challenge, Goodbye, Hello, LinkMessage, Proof, Welcome
 
-CHALLENGE_BYTES = 32
 MAX_HANDSHAKE_BYTES = 4096
 """From somebody who has proved nothing yet."""
 
@@ -53,10 +52,10 @@ class EdgeHandshake:
         """
         match message:
             case Challenge(proof=proof, challenge=challenge) if not self._proved:
-                if not _is_proof(proof, self._secret, _OF_HOST, self._challenge, challenge):
+                if not is_proved(proof, self._secret, _OF_HOST, self._challenge, challenge):
                     raise wrong_secret()
                 self._proved = True
-                return [Proof(_proof(self._secret, _OF_EDGE, challenge, self._challenge))]
+                return [Proof(prove(self._secret, _OF_EDGE, challenge, self._challenge))]
             case Welcome(host=host) if self._proved:
                 self.peer = host
                 return []
@@ -99,11 +98,11 @@ class HostHandshake:
                 if not 0 < len(edge) <= MAX_NAME_CHARS:
                     raise ProtocolError(f"an edge's name has 1 to {MAX_NAME_CHARS} characters")
                 self._hello = message
-                proof = _proof(self._secret, _OF_HOST, message.challenge, self._challenge)
+                proof = prove(self._secret, _OF_HOST, message.challenge, self._challenge)
                 return [Challenge(proof, self._challenge)]
             case Proof(proof=proof) if self._hello is not None:
                 hello = self._hello
-                if not _is_proof(proof, self._secret, _OF_EDGE, self._challenge, hello.challenge):
+                if not is_proved(proof, self._secret, _OF_EDGE, self._challenge, hello.challenge):
                     raise wrong_secret()
                 self.peer = hello.edge
                 return [Welcome(self._host)]
@@ -114,12 +113,3 @@ class HostHandshake:
 def wrong_secret() -> AuthError:
     """Return the refusal of somebody who does not know the secret."""
     return AuthError("the other end of the link does not know hosts.link_secret")
-
-
-def _proof(secret: bytes, role: bytes, asked: bytes, own: bytes) -> bytes:
-    # A digest of no key is refused by nobody: an empty secret is for sockets that are private.
-    return hmac.digest(secret or b"\x00", role + asked + own, "sha256")
-
-
-def _is_proof(proof: bytes, secret: bytes, role: bytes, asked: bytes, own: bytes) -> bool:
-    return hmac.compare_digest(proof, _proof(secret, role, asked, own))

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from duologue.core.fence import Fence, Lane
-from duologue.engines.executors import EXECUTORS
+from duologue.engines.executors import EXECUTORS, IN_A_CLUSTER
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import (
     AudioChunk,
@@ -53,7 +53,7 @@ def scripted() -> Pipeline:
     return load_pipelines(files)["scripted"]
 
 
-@pytest.mark.parametrize("kind", sorted(EXECUTORS))
+@pytest.mark.parametrize("kind", sorted(EXECUTORS.keys() - IN_A_CLUSTER))
 async def test_a_question_becomes_words_and_words_become_speech_with_marks(
     kind: str, scripted: Pipeline
 ) -> None:

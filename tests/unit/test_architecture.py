@@ -27,6 +27,7 @@ WITHOUT_TEST_OF_THEIR_OWN = {
     "duplex_plugins/one_shot.py": "declarations only",
     "duplex_plugins/retention.py": "declarations only",
     "engines/executors/base.py": "declarations only",
+    "engines/executors/ray/messages.py": "declarations only",
     "engines/models/moshi_lm/weights.py": "declarations only",
     "engines/ports.py": "declarations only",
     "engines/runners/contract.py": "declarations only",

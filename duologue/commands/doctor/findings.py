@@ -21,7 +21,11 @@ FREE_DISK_MARGIN = 2.0
 """While weights are unpacked, they lie on the disk twice."""
 
 NEEDED_EXTRAS = ("server", "local")
-OPTIONAL_EXTRAS = {"audio": "duologue talk", "webrtc": "calls over WebRTC"}
+OPTIONAL_EXTRAS = {
+    "audio": "duologue talk",
+    "webrtc": "calls over WebRTC",
+    "ray": "stages on several machines",
+}
 
 
 class Severity(Enum):

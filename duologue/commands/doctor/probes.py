@@ -29,7 +29,7 @@ from duologue.commands.doctor.facts import (
 )
 from duologue.core.installation import duologue_program, pip_program
 
-EXTRAS = ("server", "local", "audio", "webrtc")
+EXTRAS = ("server", "local", "audio", "webrtc", "ray")
 _LEAST_PYTHON = re.compile(r"python_version\s*>=\s*['\"](\d+)\.(\d+)")
 _TIMEOUT_S = 1.0
 _MAX_PAGE_BYTES = 65536

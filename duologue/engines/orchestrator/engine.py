@@ -31,6 +31,7 @@ from duologue.engines.orchestrator.request_table import (
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import Pipeline
+from duologue.engines.placement import places_of
 from duologue.engines.pools.fleet import Fleet, Progress
 from duologue.engines.pools.replica import ReplicaChange, ReplicaState
 from duologue.engines.pools.stage_pool import StagePool, StageStats
@@ -88,6 +89,7 @@ class Engine:
             for name in used
         }
         self._beside = [each for each in available.values() if isinstance(each, HoldsPayloads)]
+        places = {each.name: places_of(each) for each in pipelines.values()}
         self._pools = {
             pipeline.stage_key(index): StagePool(
                 pipeline.stage_key(index),
@@ -97,6 +99,7 @@ class Engine:
                 settings,
                 self._clock,
                 relays=pipeline.relays(index),
+                places=places[pipeline.name].get(stage.name, ()),
             )
             for pipeline in pipelines.values()
             for index, stage in enumerate(pipeline.stages)

@@ -6,8 +6,9 @@ pipelines, nor what a job is part of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Protocol
 
 from duologue.core.clock import Clock
@@ -22,6 +23,7 @@ from duologue.engines.messages import (
     JobReport,
     JobTaken,
     Open,
+    Place,
     Report,
     WorkerSpec,
 )
@@ -116,6 +118,7 @@ class StagePool:
     Args:
         key: Name of the stage among all pipelines.
         relays: What its workers make goes on to others, see ``WorkerSpec``.
+        places: Of its workers, where the executor has several machines.
 
     Concurrency:
         Belongs to the event loop.
@@ -131,14 +134,15 @@ class StagePool:
         clock: Clock,
         *,
         relays: bool = False,
+        places: Sequence[Place] = (),
     ) -> None:
         self.key = key
         self._spec = spec
         self._observer = observer
         self._clock = clock
         self.replicas = [
-            Replica(_worker_spec(spec, key, number, relays), executor, self, settings)
-            for number in range(spec.replicas)
+            Replica(_worker_spec(spec, key, number, place, relays), executor, self, settings)
+            for number, place in zip_longest(range(spec.replicas), places)
         ]
         self._placed: dict[str, _Placed] = {}
         self._queued: dict[str, _Queued] = {}
@@ -303,7 +307,9 @@ class StagePool:
         return min(max(expected_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
 
 
-def _worker_spec(spec: StageSpec, key: str, number: int, relays: bool) -> WorkerSpec:
+def _worker_spec(
+    spec: StageSpec, key: str, number: int, place: Place | None, relays: bool
+) -> WorkerSpec:
     devices = spec.devices
     device = {"device": devices[number % len(devices)]} if devices else {}
     return WorkerSpec(
@@ -316,4 +322,5 @@ def _worker_spec(spec: StageSpec, key: str, number: int, relays: bool) -> Worker
         interpreter=spec.interpreter,
         slab_bytes=spec.slab_mib * 2**20,
         relays=relays,
+        place=place,
     )

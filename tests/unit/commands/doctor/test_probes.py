@@ -28,7 +28,9 @@ def test_this_machine_can_be_looked_at(tmp_path: Path, monkeypatch: pytest.Monke
     assert facts.cache_dir == str(tmp_path / "cache")
     assert facts.cache_writable
     assert facts.port.taken_by == ""
-    assert {extra.name for extra in facts.extras} == {"server", "local", "audio", "webrtc"}
+    assert {extra.name for extra in facts.extras} == {
+        *("server", "local", "audio", "webrtc", "ray")
+    }
     assert {weight.state for weight in facts.weights if not weight.is_library} == {"missing"}
 
 

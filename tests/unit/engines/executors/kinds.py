@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 from duologue.engines.executors.base import Executor, Loss, Worker
 from duologue.engines.executors.inline import InlineExecutor
 from duologue.engines.executors.process import ProcessExecutor
+from duologue.engines.executors.ray.executor import RayExecutor
 from duologue.engines.messages import (
     FromWorker,
     JobEnded,
@@ -23,6 +24,8 @@ from duologue.engines.messages import (
     WorkerSpec,
 )
 from duologue.engines.payloads import TextDelta
+from duologue.engines.settings import RaySettings
+from tests.fakes.two_nodes import HAS_RAY, address
 
 
 @dataclass(frozen=True)
@@ -31,16 +34,26 @@ class Kind:
 
     Args:
         has_processes: Its workers are processes, which can be killed.
+        has_cluster: It needs the fixture ``two_nodes``.
     """
 
     make: Callable[[], Executor]
     has_processes: bool = True
+    has_cluster: bool = False
 
 
-KINDS: Mapping[str, Kind] = {
+PRETENDING = (sys.executable, "-u", str(Path(__file__).parents[3] / "fakes/pretend_cluster.py"))
+"""Drives no cluster, see there."""
+
+KINDS: dict[str, Kind] = {
     "inline": Kind(InlineExecutor, has_processes=False),
     "process": Kind(ProcessExecutor),
+    "ray": Kind(lambda: RayExecutor(RaySettings(), PRETENDING)),
 }
+if HAS_RAY:
+    KINDS["ray_two_nodes"] = Kind(
+        lambda: RayExecutor(RaySettings(address=address())), has_cluster=True
+    )
 
 
 class Ear:
@@ -74,7 +87,7 @@ class Ear:
         return "".join(each.text for each in outputs if isinstance(each, TextDelta))
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(30):
             while not done():
                 self.news.clear()
                 await self.news.wait()
@@ -99,46 +112,6 @@ def spec(runner: str = "script", name: str = "stage/0", **fields: object) -> Wor
 async def stop(worker: Worker, ear: Ear) -> None:
     worker.send(Stop())
     await ear.lost()
-
-
-@dataclass(frozen=True)
-class Marked:
-    """Processes with a mark in their environment, which those that they start inherit."""
-
-    mark: str = field(default_factory=lambda: uuid4().hex)
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {"DUOLOGUE_TEST_MARK": self.mark}
-
-    def environments(self) -> dict[int, dict[str, str]]:
-        """The environment of each, as it was started."""
-        found = {}
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                variables = environment(int(entry.name))
-                if variables.get("DUOLOGUE_TEST_MARK") == self.mark:
-                    found[int(entry.name)] = variables
-        return found
-
-    def pid(self) -> int:
-        """The one that there is."""
-        (pid,) = self.environments()
-        return pid
-
-    async def gone(self) -> None:
-        async with asyncio.timeout(10):
-            while self.environments():  # noqa: ASYNC110
-                await asyncio.sleep(0)
-
-
-def environment(pid: int) -> dict[str, str]:
-    """The environment with which a process was started; empty of one that has ended."""
-    try:
-        raw = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="replace")
-    except OSError:
-        return {}
-    return dict(entry.split("=", 1) for entry in raw.split("\0") if "=" in entry)
 
 
 def open_files() -> int:

@@ -7,10 +7,8 @@ import gc
 import os
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from duologue.engines.executors import EXECUTORS
 from duologue.engines.executors.base import Executor
@@ -31,6 +29,8 @@ from duologue.engines.runners.contract import Job
 from duologue.engines.runners.scripted import ToneRunner, ToneSettings
 from tests.unit.engines.executors.kinds import KINDS, Ear, open_files, spec, stop
 
+pytestmark = pytest.mark.timeout(60)  # each may start several interpreters
+
 SHUTDOWN_S = 5.0
 
 
@@ -43,13 +43,6 @@ def made_here(clause: SpeakText) -> list[Payload]:
     while runner.ready(job):
         outputs += runner.step([job])[0].outputs
     return outputs
-
-
-@pytest_asyncio.fixture(params=sorted(KINDS))
-async def executor(request: pytest.FixtureRequest) -> AsyncIterator[Executor]:
-    made = KINDS[request.param].make()
-    yield made
-    await made.close()
 
 
 def test_every_executor_makes_its_promises_here() -> None:

@@ -6,11 +6,9 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from structlog.testing import capture_logs
 
 from duologue.core.errors import EngineError
@@ -20,16 +18,15 @@ from duologue.engines.messages import Append, Open
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import WorkClass
 from duologue.engines.worker_log import MARK
-from tests.unit.engines.executors.kinds import KINDS, Ear, Marked, open_files, spec, stop
+from tests.fakes.marked import Marked
+from tests.unit.engines.executors.kinds import Ear, open_files, spec, stop
 
-WITH_PROCESSES = sorted(name for name, kind in KINDS.items() if kind.has_processes)
+pytestmark = pytest.mark.timeout(60)  # each may start several interpreters
 
 
-@pytest_asyncio.fixture(params=WITH_PROCESSES)
-async def executor(request: pytest.FixtureRequest) -> AsyncIterator[Executor]:
-    made = KINDS[request.param].make()
-    yield made
-    await made.close()
+@pytest.fixture
+def executor(process_executor: Executor) -> Executor:
+    return process_executor
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from duologue.engines.policy_payloads import DecideActions
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Output, Request
 from duologue.engines.settings import EngineSettings
 from tests.fakes.copying_runner import installed
-from tests.unit.engines.executors.kinds import Ear, Marked, open_files, spec, stop
+from tests.fakes.marked import Marked
+from tests.unit.engines.executors.kinds import Ear, open_files, spec, stop
 
 MIB = 2**20
 

@@ -1,0 +1,94 @@
+"""The page ``examples/two_nodes.md``, command by command, on two nodes of one machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+import signal
+import socket
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.fakes.two_nodes import ROOT, TwoNodes
+from tests.faults.server_process import server_process
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
+
+PAGE = ROOT / "examples/two_nodes.md"
+MOVED = {"10.0.0.1": "127.0.0.4", "10.0.0.2": "127.0.0.5"}
+
+
+@cache
+def port() -> str:
+    """One that is free."""
+    with socket.create_server((MOVED["10.0.0.1"], 0)) as free:
+        return str(free.getsockname()[1])
+
+
+def moved(text: str) -> str:
+    """Let a text of the page speak of this machine."""
+    for there, here in MOVED.items():
+        text = text.replace(there, here)
+    return text.replace("6379", port())
+
+
+def commands() -> list[list[str]]:
+    blocks = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    return [shlex.split(moved(block)) for block in blocks]
+
+
+@pytest.fixture
+def nodes() -> Iterator[TwoNodes]:
+    two = TwoNodes()
+    first, second, *_ = commands()
+    try:
+        two.start([*first[2:], "--include-dashboard=false"], second[2:])
+        yield two
+    finally:
+        two.stop()
+
+
+async def draw(port: int) -> tuple[int, dict[str, object]]:
+    """Ask for a picture, as the page does."""
+    command = [each.replace("8080", str(port)) for each in commands()[3]]
+    curl = await asyncio.create_subprocess_exec(
+        *command, "-w", "\n%{http_code}", stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await curl.communicate()
+    body, _, status = said.decode().rpartition("\n")
+    return int(status), json.loads(body)
+
+
+async def test_the_pages_commands_draw_a_picture_on_the_other_node(
+    nodes: TwoNodes, tmp_path: Path
+) -> None:
+    assert commands()[2] == ["duologue", "serve", "--config", "two_nodes.yaml"]
+    config = yaml.safe_load(moved((ROOT / "examples/two_nodes.yaml").read_text()))
+    pipelines = config["engine"]["pipeline_files"]
+    config["engine"]["pipeline_files"] = [str(ROOT / "examples" / each) for each in pipelines]
+    config["gateway"] = {"port": 0}
+    # A test has less patience.
+    config["engine"]["restart_backoff_max_s"] = 1
+    config["engine"]["ray"]["place_timeout_s"] = 10
+    async with server_process(tmp_path, config) as server:
+        status, answer = await draw(server.port)
+        assert status == 200, answer
+        assert answer["data"]
+        # The other machine is gone, and comes back.
+        nodes.kill_last()
+        status, answer = await draw(server.port)
+        assert status in (500, 502, 503), answer
+        nodes.start(commands()[1][2:])
+        async with asyncio.timeout(120):
+            while status != 200:
+                status, answer = await draw(server.port)
+                await asyncio.sleep(0.5)
+        server.kill(signal.SIGTERM)
+        assert await server.ended() == 0
+    await server.nobody_is_left()
