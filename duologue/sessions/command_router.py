@@ -28,8 +28,8 @@ from duologue.protocol.response_resource import CLIENT_CANCELLED
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.configuration import Configuration
 from duologue.sessions.conversation import Conversation
+from duologue.sessions.dialect_extras import DialectExtras
 from duologue.sessions.dialogue.dialogue import Dialogue
-from duologue.sessions.duplex import PlainSide
 from duologue.sessions.extensions import CLOSED, Extensions
 from duologue.sessions.hearing.person import Person
 from duologue.sessions.history.history import History
@@ -52,17 +52,17 @@ class CommandRouter:
         "_dialogue",
         "_edge_plays",
         "_extensions",
+        "_extras",
         "_history",
         "_lifetime",
         "_person",
-        "_side",
         "_speaking",
     )
 
     def __init__(
         self,
         configuration: Configuration,
-        side: PlainSide,
+        extras: DialectExtras,
         person: Person,
         dialogue: Dialogue,
         speaking: Speaking,
@@ -74,7 +74,7 @@ class CommandRouter:
         edge_plays: bool,
     ) -> None:
         self._configuration = configuration
-        self._side = side
+        self._extras = extras
         self._person = person
         self._dialogue = dialogue
         self._speaking = speaking
@@ -93,7 +93,7 @@ class CommandRouter:
         Raises:
             ClientError: It is refused, and nothing changed.
         """
-        self._side.heard_from(now)
+        self._extras.heard_from(now)
         match command:
             case UpdateSession(session=patch):
                 self._update(patch, now)
@@ -122,22 +122,22 @@ class CommandRouter:
             case ClearOutputAudio():
                 self._clear_output(now)
             case _:
-                self._side.command(command, self._configuration.current, now)
+                self._extras.command(command, self._configuration.current, now)
         return None
 
     def _update(self, patch: SessionPatch, now: float) -> None:
-        config = self._configuration.change(patch, self._side)
+        config = self._configuration.change(patch, self._extras)
         self._person.configure(config, now)
         self._dialogue.own_config = response_config(config)
         self._dialogue.release(wanted=config.answers_turns)
         if config.kind == "transcription" and not self._dialogue.muted:
             self._dialogue.mute(now)
-        self._speaking.emit(SessionUpdated(session=self._configuration.shown(self._side)))
+        self._speaking.emit(SessionUpdated(session=self._configuration.shown(self._extras)))
         self._dialogue.tell(ConfigChanged(self._configuration.of_plugin()), now)
 
     def _clear_output(self, now: float) -> None:
         if self._extensions is not None:
-            self._side.clear_output(now)
+            self._extras.clear_output(now)
         elif self._edge_plays:
             self._dialogue.interrupt(now, CLIENT_CANCELLED)
         else:

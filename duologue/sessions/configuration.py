@@ -12,8 +12,8 @@ from duologue.protocol.commands import ResponseParams
 from duologue.protocol.response_config import ResponseConfig, response_config
 from duologue.protocol.session_config import AnySession, SessionConfig, to_wire
 from duologue.protocol.session_patch import SessionPatch
+from duologue.sessions.dialect_extras import DialectExtras
 from duologue.sessions.dialogue.plugin_config import plugin_config, supported_by
-from duologue.sessions.duplex import PlainSide
 from duologue.sessions.settings import SessionSettings
 
 
@@ -55,16 +55,16 @@ class Configuration:
             capabilities, detectors, recogniser=settings.listening.asr is not None
         )
 
-    def change(self, patch: SessionPatch, side: PlainSide) -> SessionConfig:
+    def change(self, patch: SessionPatch, extras: DialectExtras) -> SessionConfig:
         """Put a change in force, all of it.
 
         Args:
-            side: Of which dialect the change is.
+            extras: Of which dialect the change is.
 
         Raises:
             ClientError: It is not allowed; nothing changed.
         """
-        self.current = side.merge(self.current, patch, self._supported)
+        self.current = extras.merge(self.current, patch, self._supported)
         return self.current
 
     def of_response(self, params: ResponseParams | UnsetType) -> ResponseConfig:
@@ -79,7 +79,7 @@ class Configuration:
         """Return what the plugin is told."""
         return plugin_config(self.current, self._capabilities)
 
-    def shown(self, side: PlainSide) -> AnySession:
+    def shown(self, extras: DialectExtras) -> AnySession:
         """Return the session as its client is shown it."""
         realtime = to_wire(self.current, self._session_id, self._model, self._expires_wall)
-        return side.shown(realtime, self.current, self._supported)
+        return extras.shown(realtime, self.current, self._supported)

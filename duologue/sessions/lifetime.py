@@ -19,7 +19,7 @@ class Lifetime:
 
     Args:
         warns: The client can be told that its time is running out.
-        tick_s: How often the model wants a beat.
+        tick_ms: How often the model wants a beat; ``None``: never.
     """
 
     __slots__ = (
@@ -32,12 +32,13 @@ class Lifetime:
         "_warns_at",
         "expires_at",
         "leaving",
+        "resumable",
         "ticks",
         "waiting_since",
     )
 
     def __init__(
-        self, settings: SessionSettings, now: float, tick_s: float | None, *, warns: bool
+        self, settings: SessionSettings, now: float, tick_ms: int | None, warns: bool
     ) -> None:
         self.expires_at = now + settings.max_duration_s
         self.waiting_since: float | None = None
@@ -46,11 +47,14 @@ class Lifetime:
         self.leaving = False
         """The age limit is reached: no new answer begins."""
 
+        self.resumable = False
+        """The session may outlive its connection."""
+
         self.ticks = 0
         """Beats so far."""
 
         self._opened_at = now
-        self._tick_s = tick_s
+        self._tick_s = None if tick_ms is None else tick_ms / 1000
         self._stall_limit_s = settings.stall_limit_s
         self._grace_s = settings.expiry_grace_s
         self._checked_at = -math.inf

@@ -30,9 +30,9 @@ from duologue.sessions.audience import Audience
 from duologue.sessions.command_router import CommandRouter
 from duologue.sessions.configuration import Configuration
 from duologue.sessions.conversation import Conversation
+from duologue.sessions.dialect_extras import extras_of
 from duologue.sessions.dialogue.dialogue import Dialogue
 from duologue.sessions.dialogue.plugin_host import PluginHost
-from duologue.sessions.duplex import side_of
 from duologue.sessions.echo.echo import EchoJudge
 from duologue.sessions.effects import Effect, EndSession, LetGo
 from duologue.sessions.extensions import Extensions
@@ -78,6 +78,7 @@ class SessionMachine:
         "_watches_silence",
         "ended",
         "extensions",
+        "extras",
         "has_output",
         "history",
         "id",
@@ -85,7 +86,6 @@ class SessionMachine:
         "listening",
         "model",
         "requests",
-        "side",
         "speaking",
         "timing_changed",
     )
@@ -181,7 +181,8 @@ class SessionMachine:
             now,
             extensions,
         )
-        self.side = side_of(
+        self.lifetime = Lifetime(settings, now, capabilities.tick_ms, extensions is not None)
+        self.extras = extras_of(
             self.id,
             model,
             config,
@@ -193,13 +194,12 @@ class SessionMachine:
             self._dialogue,
             self._person,
             self.listening.audio,
+            self.lifetime,
         )
-        tick_s = None if capabilities.tick_ms is None else capabilities.tick_ms / 1000
-        self.lifetime = Lifetime(settings, now, tick_s, warns=extensions is not None)
         self._audience = Audience(capabilities.backlog_ms)
         self._router = CommandRouter(
             self._configuration,
-            self.side,
+            self.extras,
             self._person,
             self._dialogue,
             self.speaking,
@@ -244,7 +244,7 @@ class SessionMachine:
         if type(item) is AppendAudio or type(item) is AppendPlacedAudio:
             try:
                 if type(item) is AppendPlacedAudio:
-                    self.side.append(item, self._configuration.current.input_format, now)
+                    self.extras.append(item, self._configuration.current.input_format, now)
                 else:
                     self._person.append(item.audio, now)
             except ClientError as exc:
@@ -269,7 +269,7 @@ class SessionMachine:
         """Return a long append as it is to be taken in, slice by slice, or why it is refused."""
         try:
             if isinstance(append, AppendPlacedAudio):
-                return self.side.judge_placed(append, self._configuration.current.input_format)
+                return self.extras.judge_placed(append, self._configuration.current.input_format)
             self.listening.audio.check_room(append.audio)
             return append
         except ClientError as exc:
@@ -285,10 +285,10 @@ class SessionMachine:
             return self.close(ErrorCode.SESSION_EXPIRED, now)
         self.speaking.pacing.let_pass(now)
         if lifetime.stalled(now):
-            if self.side.resumable:
+            if lifetime.resumable:
                 return (LetGo(ErrorCode.CLIENT_TOO_SLOW),)
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
-        if not self._person.away and now >= self.side.idle_at():
+        if not self._person.away and now >= self.extras.idle_at():
             return self.close(ErrorCode.IDLE_TIMEOUT, now)
         if self.extensions is not None and lifetime.warning_due(now):
             self.extensions.expires_in(lifetime.expires_at - now)
@@ -316,8 +316,8 @@ class SessionMachine:
                 deadline = due
         if (since := self._person.untranscribed_since()) is not None:
             deadline = min(deadline, since + self._settings.response_timeout_s)
-        if self.side.idle_timeout_s is not None and not self._person.away:
-            deadline = min(deadline, self.side.idle_at())
+        if self.extras.idle_timeout_s is not None and not self._person.away:
+            deadline = min(deadline, self.extras.idle_at())
         return deadline
 
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
@@ -345,7 +345,7 @@ class SessionMachine:
             self.speaking.playback.on_sent_again(pieces, now)
         self.lifetime.attach(now)
         self._person.be_back(now)
-        self.side.heard_from(now)
+        self.extras.heard_from(now)
         self.timing_changed = True
 
     def played(self, item_id: str, played_ms: int) -> None:
@@ -358,11 +358,11 @@ class SessionMachine:
         Raises:
             ClientError: It cannot say so here.
         """
-        self.side.acknowledge(now)
+        self.extras.acknowledge(now)
 
     def outlive(self) -> None:
         """Let the session outlive its connection; before it is opened."""
-        self.side.resumable = True
+        self.lifetime.resumable = True
 
     def inherit(self, items: tuple[Carried, ...], *, unanswered: bool) -> None:
         """Begin with the conversation of another session; right after ``open``."""
@@ -447,4 +447,4 @@ class SessionMachine:
 
     def resource(self) -> AnySession:
         """Return the session as the client is shown it."""
-        return self._configuration.shown(self.side)
+        return self._configuration.shown(self.extras)

@@ -181,7 +181,7 @@ class Resumption:
             machine.reattach(now)
             self._greeting.append(created(machine.resource(), token, generation))
             return None
-        next_sample = machine.side.next_sample()
+        next_sample = machine.extras.next_sample()
         self._greeting.append(
             resumed(machine.resource(), token, generation, next_sample, last_event_id)
         )

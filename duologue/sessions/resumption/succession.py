@@ -17,7 +17,7 @@ def left_by(session: Session) -> Inheritance:
         model=machine.model,
         config=machine.config,
         items=machine.history.carried(),
-        next_sample=machine.side.next_sample(),
+        next_sample=machine.extras.next_sample(),
         last_event_id=session.last_event_id,
         unanswered=machine.owes_answer,
         edge_plays=session.edge_plays,

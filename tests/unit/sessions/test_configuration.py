@@ -30,12 +30,12 @@ def configuration(detectors: frozenset[str] = frozenset()) -> Configuration:
     )
 
 
-SIDE = FakeCall(FakePlugin()).machine.side
+EXTRAS = FakeCall(FakePlugin()).machine.extras
 
 
 def test_a_change_is_in_force_at_once() -> None:
     ours = configuration()
-    changed = ours.change(SessionPatch(instructions="Be brief."), SIDE)
+    changed = ours.change(SessionPatch(instructions="Be brief."), EXTRAS)
     assert ours.current is changed
     assert changed.instructions == "Be brief."
     assert ours.of_plugin().instructions == "Be brief."
@@ -45,7 +45,7 @@ def test_a_change_that_is_refused_changes_nothing() -> None:
     ours = configuration()
     before = ours.current
     with pytest.raises(ClientError):
-        ours.change(SessionPatch(instructions="Be brief.", max_output_tokens=-1), SIDE)
+        ours.change(SessionPatch(instructions="Be brief.", max_output_tokens=-1), EXTRAS)
     assert ours.current is before
 
 
@@ -57,7 +57,7 @@ def test_a_response_has_what_is_in_force_but_for_what_its_client_wants() -> None
 
 
 def test_it_is_shown_with_the_name_that_was_asked_for_and_its_end() -> None:
-    shown = configuration().shown(SIDE)
+    shown = configuration().shown(EXTRAS)
     assert isinstance(shown, SessionResource)
     assert (shown.id, shown.model) == ("sess_1", "our-model")
     assert shown.expires_at == 1_000_060

@@ -12,7 +12,7 @@ SETTINGS = SessionSettings(
 
 
 def lifetime(tick_s: float | None = None, *, warns: bool = True) -> Lifetime:
-    return Lifetime(SETTINGS, T, tick_s, warns=warns)
+    return Lifetime(SETTINGS, T, None if tick_s is None else round(tick_s * 1000), warns)
 
 
 def test_the_client_is_warned_once_a_minute_before_the_end() -> None:
@@ -32,7 +32,7 @@ def test_who_cannot_be_warned_is_not() -> None:
 
 def test_a_short_life_is_warned_at_its_beginning() -> None:
     settings = SETTINGS.model_copy(update={"max_duration_s": 5.0})
-    assert Lifetime(settings, T, None, warns=True).warning_due(T)
+    assert Lifetime(settings, T, None, True).warning_due(T)
 
 
 def test_without_an_answer_the_end_comes_at_the_limit() -> None:

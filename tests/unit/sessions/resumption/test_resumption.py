@@ -230,7 +230,7 @@ def test_the_person_is_heard_to_the_sample_however_often_the_connection_breaks(s
         made.send(AppendPlacedAudio(audio=counting(position, size), start_sample=position))
         made.clock.advance(size / 24000)
         position += size
-        reached = made.machine.side.next_sample()
+        reached = made.machine.extras.next_sample()
         assert position <= reached
         position = reached
     audio = made.machine.listening.audio

@@ -1,4 +1,4 @@
-"""The duplex side of a session: its commands beyond the Realtime API, and what they need to know.
+"""What a dialect adds to a session: commands beyond the Realtime API, and what they need to know.
 
 This module must not know how a dialect writes them.
 """
@@ -43,25 +43,19 @@ from duologue.sessions.hearing.input_audio import InputAudio
 from duologue.sessions.hearing.input_position import InputPosition, Placed
 from duologue.sessions.hearing.person import Person
 from duologue.sessions.history.history import History
+from duologue.sessions.lifetime import Lifetime
 from duologue.sessions.speaking.playback_acks import PlaybackAcks
 from duologue.sessions.speaking.speaking import Speaking
 
 
-class PlainSide:
-    """A session without the extensions: nothing is added."""
+class DialectExtras:
+    """Of the Realtime API's own dialects: nothing is added. Every session has one."""
 
-    def __init__(self, person: Person) -> None:
-        self.idle_timeout_s: float | None = None
-        """How long the client may be silent; ``None``: as long as it likes."""
-        self.spoke_at = 0.0
-        """When the client last said something other than audio."""
-        self.resumable = False
-        """The session may outlive its connection."""
-        self._person = person
+    idle_timeout_s: float | None = None
+    """How long the client may be silent; ``None``: as long as it likes."""
 
     def heard_from(self, now: float) -> None:
         """The client has said something other than audio, or has come back."""
-        self.spoke_at = now
 
     def next_sample(self) -> int:
         """Return the first sample that the session does not have, on the client's own count."""
@@ -131,8 +125,8 @@ class PlainSide:
         raise _not_here()
 
 
-class DuplexSide(PlainSide):
-    """What one session does for a client that speaks the duplex dialect."""
+class DuplexExtras(DialectExtras):
+    """Of the duplex dialect."""
 
     def __init__(
         self,
@@ -147,8 +141,11 @@ class DuplexSide(PlainSide):
         dialogue: Dialogue,
         person: Person,
         audio: InputAudio,
+        lifetime: Lifetime,
     ) -> None:
-        super().__init__(person)
+        self._spoke_at = 0.0
+        self._person = person
+        self._lifetime = lifetime
         self._session_id = session_id
         self._model = model
         self._capabilities = capabilities
@@ -160,6 +157,10 @@ class DuplexSide(PlainSide):
         self._acks = PlaybackAcks(speaking, history)
         self._position = InputPosition()
         self._configure(config)
+
+    def heard_from(self, now: float) -> None:
+        """It is not idle."""
+        self._spoke_at = now
 
     def next_sample(self) -> int:
         """As the positions of its appends say."""
@@ -197,7 +198,7 @@ class DuplexSide(PlainSide):
         able = duplex_capabilities(
             self._capabilities,
             supported.turn_detection,
-            resumable=self.resumable,
+            resumable=self._lifetime.resumable,
         )
         return duplex_to_wire(config, realtime, able, self._barge_in_ms)
 
@@ -205,15 +206,15 @@ class DuplexSide(PlainSide):
         """As the client has set it."""
         if self.idle_timeout_s is None:
             return math.inf
-        return max(self.spoke_at, self._person.heard_at) + self.idle_timeout_s
+        return max(self._spoke_at, self._person.heard_at) + self.idle_timeout_s
 
     def acknowledge(self, now: float) -> None:
         """It is a sign of life, and no more."""
-        self.spoke_at = now
+        self._spoke_at = now
 
     def append(self, command: AppendPlacedAudio, wire: AudioFormat, now: float) -> None:
         """Leave out what is known, and put silence for what is missing."""
-        self.spoke_at = now
+        self._spoke_at = now
         placed = self._place(command, wire)
         self._person.append(command.audio if placed is None else placed.audio, now)
         if placed is not None:
@@ -326,7 +327,7 @@ class DuplexSide(PlainSide):
             self._dialogue.heard_changed(entry, now)
 
 
-def side_of(
+def extras_of(
     session_id: str,
     model: str,
     config: SessionConfig,
@@ -338,15 +339,16 @@ def side_of(
     dialogue: Dialogue,
     person: Person,
     audio: InputAudio,
-) -> PlainSide:
+    lifetime: Lifetime,
+) -> DialectExtras:
     """Return what a session adds for its client, which may be nothing.
 
     Args:
         barge_in_ms: Speech that interrupts, unless the client has said.
     """
     if extensions is None or config.duplex is None:
-        return PlainSide(person)
-    return DuplexSide(
+        return DialectExtras()
+    return DuplexExtras(
         session_id,
         model,
         config.duplex,
@@ -358,6 +360,7 @@ def side_of(
         dialogue,
         person,
         audio,
+        lifetime,
     )
 
 
