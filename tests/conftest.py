@@ -109,6 +109,7 @@ collect_ignore = [
     *([] if find_spec("diffusers") else NEED_DIFFUSERS),
     *([] if HAS_SPEECH else NEED_SPEECH),
     *([] if HAS_SPEECH and QWEN_TTS_PYTHON.exists() else NEED_QWEN_TTS),
+    *([] if find_spec("vllm") else ["unit/engines/runners/llm/test_vllm.py"]),
     *([] if HAS_REDIS else NEED_REDIS),
     *([] if find_spec("zmq") else NEED_ZEROMQ),
     *([] if find_spec("zmq") and find_spec("nixl_cu12") else NEED_NIXL),

@@ -14,6 +14,7 @@ class OneShot:
 
     Args:
         chat: Reads a ``ChatRequest``, gives ``TextDelta``, ``ToolCallDelta`` and ``TokenUsage``.
+        adapter: ``ChatRequest.adapter`` of its requests.
         speech: Reads ``SpeakText``, gives ``AudioChunk`` and ``SpeechMark``.
         transcription: Reads ``AudioChunk`` and ``DecodeSpeech``, gives ``Transcript``; ``None``:
             the recogniser of all sessions does.
@@ -21,6 +22,7 @@ class OneShot:
     """
 
     chat: str | None = None
+    adapter: str = ""
     speech: str | None = None
     transcription: str | None = None
     speeds: tuple[float, float] = (1.0, 1.0)

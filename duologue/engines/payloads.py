@@ -195,6 +195,7 @@ class ChatRequest(PayloadBase, frozen=True):
 
     ``top_p`` leaves out unlikely tokens; text ends before any of ``stop``. ``schema`` is a JSON
     Schema, as JSON text, that the answer must obey; ``{}`` allows any JSON object, empty any text.
+    ``adapter`` names weights that are laid over the model's (LoRA); empty: its own.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -205,6 +206,7 @@ class ChatRequest(PayloadBase, frozen=True):
     top_p: float = 1.0
     stop: tuple[str, ...] = ()
     schema: str = ""
+    adapter: str = ""
 
 
 class TextDelta(PayloadBase, frozen=True):

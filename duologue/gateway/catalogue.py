@@ -34,6 +34,7 @@ class ServedModel:
         voices: The first is the default.
         speeds: The slowest and the fastest that its voice can speak by itself.
         sees: It understands pictures.
+        adapter: Weights to lay over its language model's.
         languages: What its recogniser understands, as ISO 639-1; empty: any.
         translates: Its recogniser can answer in English, whatever is spoken.
         realtime: It holds calls.
@@ -44,6 +45,7 @@ class ServedModel:
     voices: Sequence[str]
     speeds: tuple[float, float] = (1.0, 1.0)
     sees: bool = False
+    adapter: str = ""
     languages: Sequence[str] = ()
     translates: bool = False
     realtime: bool = True
@@ -157,6 +159,7 @@ def served_models(
                 capabilities.voices,
                 one_shot.speeds,
                 sees=capabilities.sees,
+                adapter=one_shot.adapter,
                 languages=languages,
                 translates=translates,
             )

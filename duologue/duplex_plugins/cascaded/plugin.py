@@ -119,6 +119,7 @@ class CascadedPlugin:
             sees=settings.sees,
             one_shot=OneShot(
                 chat=settings.llm_pipeline,
+                adapter=settings.llm_adapter,
                 speech=settings.tts_pipeline,
                 speeds=(settings.slowest_speech, settings.fastest_speech),
             ),

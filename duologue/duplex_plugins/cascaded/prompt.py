@@ -48,6 +48,7 @@ def chat_request(
         max_tokens=limit,
         temperature=temperature,
         tools=tools,
+        adapter=settings.llm_adapter,
     )
 
 
@@ -60,7 +61,9 @@ def prefill_request(
         LimitExceeded: As ``chat_request`` does.
     """
     messages = _messages(conversation, config, settings, config.tools)
-    return ChatRequest(messages=messages, max_tokens=0, tools=config.tools)
+    return ChatRequest(
+        messages=messages, max_tokens=0, tools=config.tools, adapter=settings.llm_adapter
+    )
 
 
 def callable_now(

@@ -43,6 +43,10 @@ class CascadedSettings(Section):
     llm_pipeline: str = "llm"
     """Pipeline of the language model."""
 
+    llm_adapter: str = ""
+    """Weights laid over the language model's (LoRA), by the name that its stage gives them; several
+    models with different ones can share a stage."""
+
     tts_pipeline: str = "tts"
     """Pipeline of the synthesiser."""
 

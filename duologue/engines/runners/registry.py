@@ -39,6 +39,7 @@ BUILT_IN: Mapping[str, str] = {
     "streaming_lm": "duologue.engines.runners.streaming_lm.runner:STREAMING_LM",
     "tone": "duologue.engines.runners.scripted:TONE",
     "vits": "duologue.engines.runners.speech.vits:VITS",
+    "vllm": "duologue.engines.runners.llm.vllm:VLLM",
     "webrtc_vad": "duologue.engines.runners.vad.webrtc:WEBRTC_VAD",
     "whisper": "duologue.engines.runners.asr.whisper:WHISPER",
 }

@@ -68,6 +68,7 @@ def chat_prompt(
     sees: bool,
     max_tokens: int,
     seed: int,
+    adapter: str = "",
 ) -> ChatRequest:
     """Return the request to the language model.
 
@@ -77,6 +78,7 @@ def chat_prompt(
         sees: The model understands pictures.
         max_tokens: The most that an answer may have here; a client may ask for less.
         seed: Where the client gives none.
+        adapter: Weights to lay over the model's.
 
     Raises:
         ProtocolError: Something in it cannot be carried out.
@@ -102,6 +104,7 @@ def chat_prompt(
         top_p=1.0 if asked.top_p is None else asked.top_p,
         stop=(stop,) if isinstance(stop, str) else tuple(stop),
         schema=_schema(asked),
+        adapter=adapter,
     )
 
 

@@ -141,6 +141,7 @@ class ChatRoutes:
             sees=model.sees,
             max_tokens=self._services.settings.max_output_tokens,
             seed=self._dice.getrandbits(_SEED_BITS),
+            adapter=model.adapter,
         )
 
     def _turn(

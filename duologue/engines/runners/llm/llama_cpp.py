@@ -21,14 +21,14 @@ from typing import Annotated, Any, Protocol, cast
 import msgspec
 
 from duologue.core.errors import ConfigError, EngineError
-from duologue.engines.payloads import NO_TOOLS, ChatMessage, ChatRequest, TokenUsage
+from duologue.engines.payloads import ChatMessage, ChatRequest, TokenUsage
 from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.llm.answer_reader import AnswerReader
 from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED, chat_body, chunk_from
+from duologue.engines.runners.llm.requests import held_to_calls, no_adapter
 from duologue.engines.runners.llm.slots import Slot, best_slot
-from duologue.engines.runners.llm.tool_text import schema_of_call
 from duologue.engines.runners.registry import RunnerType, Wake
 
 _SIGACTION_BYTES = 1024
@@ -130,6 +130,8 @@ class LlamaCppRunner:
         if not isinstance(request, ChatRequest):
             kind = type(request).__name__
             return Step(error=EngineError(f"a language model reads a ChatRequest, not {kind}"))
+        if request.adapter:
+            raise no_adapter(request.adapter, ())
         slot = best_slot(self._slots, _read_by(request), self._uses)
         if slot is None:
             limit = len(self._slots)
@@ -191,28 +193,13 @@ class LlamaCppRunner:
         task.feed.end()
 
     def _body(self, task: _Task) -> dict[str, Any]:
-        body: dict[str, Any] = msgspec.to_builtins(chat_body(_as_asked(task.request)))
+        body: dict[str, Any] = msgspec.to_builtins(chat_body(held_to_calls(task.request)))
         body["id_slot"] = task.slot.index
         body["cache_prompt"] = True
         # The answer is looked at between two batches of the prompt, so that it can be stopped.
         body["return_progress"] = True
         body["repeat_penalty"] = self._settings.repeat_penalty
         return body
-
-
-def _as_asked(request: ChatRequest) -> ChatRequest:
-    """Return what the library is asked for: of choices it knows only ``auto``.
-
-    A model that may call nothing is shown nothing; one that must is held to the form of a call.
-    """
-    tools = request.tools
-    if not tools.callable:
-        return msgspec.structs.replace(request, tools=NO_TOOLS)
-    if tools.choice != "required":
-        return request
-    free = msgspec.structs.replace(tools, choice="auto", only="")
-    schema = request.schema or schema_of_call(tools)
-    return msgspec.structs.replace(request, tools=free, schema=schema)
 
 
 def _read_by(request: ChatRequest) -> tuple[ChatMessage, ...]:

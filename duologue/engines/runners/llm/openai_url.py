@@ -112,7 +112,8 @@ class ChatUrlRunner:
 
     def _body(self, request: ChatRequest) -> ChatBody:
         body = chat_body(request)
-        body.model = self._settings.model
+        # Servers that lay other weights over a model's give the two together a name of its own.
+        body.model = request.adapter or self._settings.model
         if self._settings.length_field == "max_completion_tokens":
             body.max_completion_tokens, body.max_tokens = body.max_tokens, None
         return body
