@@ -91,6 +91,7 @@ class VllmWriter:
 
     async def write(self, request: ChatRequest) -> AsyncIterator[ChatChunk]:
         """Write one answer; see ``ChatWriter``."""
+        from vllm.exceptions import VLLMClientError, VLLMError
         from vllm.v1.engine.exceptions import EngineDeadError
 
         if request.adapter and request.adapter not in self._adapters:
@@ -119,10 +120,12 @@ class VllmWriter:
                     yield _usage(len(prompt), written, output.num_cached_tokens or 0)
         except EngineDeadError as exc:
             raise WriterBroken(f"vLLM has died: {exc}") from exc
-        except ValueError as exc:
+        except (VLLMClientError, ValueError) as exc:
             raise EngineError(
                 "vLLM refuses the request", code=REQUEST_REFUSED, quote=str(exc)
             ) from exc
+        except VLLMError as exc:
+            raise EngineError("vLLM failed", quote=str(exc.__cause__ or exc)) from exc
 
     def _read(self, request: ChatRequest) -> Sequence[int]:
         """Return the prompt in tokens."""
@@ -149,9 +152,9 @@ def _sampling(request: ChatRequest, room: int) -> Any:
 
     held = None
     if request.schema == _ANY_OBJECT:
-        held = StructuredOutputsParams(json_object=True, disable_any_whitespace=True)
+        held = StructuredOutputsParams(json_object=True)
     elif request.schema:
-        held = StructuredOutputsParams(json=request.schema, disable_any_whitespace=True)
+        held = StructuredOutputsParams(json=request.schema)
     return SamplingParams(
         max_tokens=max(1, min(request.max_tokens, room)),
         temperature=request.temperature,
@@ -188,6 +191,7 @@ async def _load(settings: VllmSettings) -> VllmWriter:
     os.environ.update(VLLM_NO_USAGE_STATS="1", HF_HUB_OFFLINE="1")
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(settings.cpu_cache_gb))
     from transformers import AutoTokenizer
+    from vllm.config import StructuredOutputsConfig
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.lora.request import LoRARequest
     from vllm.v1.engine.async_llm import AsyncLLM
@@ -205,6 +209,10 @@ async def _load(settings: VllmSettings) -> VllmWriter:
         enable_lora=bool(settings.adapters),
         max_lora_rank=settings.adapter_rank,
         max_loras=max(1, len(settings.adapters)),
+        # Without it a model may write blanks for ever where JSON allows them.
+        structured_outputs_config=StructuredOutputsConfig(
+            backend="guidance", disable_any_whitespace=True
+        ),
         disable_log_stats=True,
     )
     engine = AsyncLLM.from_engine_args(args)
