@@ -190,7 +190,6 @@ async def _load(settings: VllmSettings) -> VllmWriter:
     # The library asks nobody else: no statistics, no look at the model hub.
     os.environ.update(VLLM_NO_USAGE_STATS="1", HF_HUB_OFFLINE="1")
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(settings.cpu_cache_gb))
-    from transformers import AutoTokenizer
     from vllm.config import StructuredOutputsConfig
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.lora.request import LoRARequest
@@ -220,8 +219,7 @@ async def _load(settings: VllmSettings) -> VllmWriter:
         name: LoRARequest(name, number, path)
         for number, (name, path) in enumerate(settings.adapters.items(), 1)
     }
-    tokenizer = AutoTokenizer.from_pretrained(settings.model_path)
-    return VllmWriter(engine, tokenizer, engine.model_config.max_model_len, adapters)
+    return VllmWriter(engine, engine.get_tokenizer(), engine.model_config.max_model_len, adapters)
 
 
 VLLM = RunnerType(VllmSettings, build, wakes_itself=True)
