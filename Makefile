@@ -315,7 +315,7 @@ $(WEBRTC_VENV)/.ready: pyproject.toml
 
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(SPEECH_VENV) $(QWEN_TTS_VENV) $(VLLM_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(SPEECH_VENV) $(QWEN_TTS_VENV) $(RAY_VENV) $(NIXL_VENV) $(VLLM_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------
