@@ -161,8 +161,8 @@ WEBRTC_PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 $(wildcar
 check-webrtc: $(WEBRTC_VENV)/.ready ## Test WebRTC calls with libdatachannel (needs Python 3.12)
 	$(WEBRTC_VENV)/bin/python -m pytest -m 'not models' tests/unit/gateway/webrtc tests/conformance/test_webrtc.py $(ARGS)
 
-# torch is large, so it gets an environment of its own: the build for CPUs where the configured
-# index offers it, else the one that brings CUDA.
+# torch is large, so it gets an environment of its own, with what speech models need beside it: the
+# build for CPUs where the configured index offers it, else the one that brings CUDA.
 TORCH_VENV := .venv-torch
 TORCH_CPU := torch==2.13.0+cpu
 
@@ -184,7 +184,7 @@ $(TORCH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@$(BIN)/python -m venv $(TORCH_VENV)
 	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
 		|| echo "No build of torch for CPUs in the index: taking the full one."
-	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch]'
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,speech]'
 	@touch $@
 
 # diffusers and transformers, beside torch.
@@ -202,20 +202,17 @@ $(DIFFUSION_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	$(DIFFUSION_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,diffusion]'
 	@touch $@
 
-# Talkers and codecs, and transformers to compare them with.
-SPEECH_VENV := .venv-speech
-
 .PHONY: check-speech
-check-speech: $(SPEECH_VENV)/.ready ## Test speech models on tiny ones (installs transformers, 0.5 to 3 GB)
-	$(SPEECH_VENV)/bin/python -m pytest -m speech tests/unit/codecs/mimi tests/unit/engines/models \
+check-speech: $(TORCH_VENV)/.ready ## Test speech models on tiny ones, beside transformers
+	$(TORCH_VENV)/bin/python -m pytest -m speech tests/unit/codecs/mimi tests/unit/engines/models \
 		tests/unit/engines/runners/speech tests/path/test_speech_path.py tests/conformance/test_speech_models.py $(ARGS)
 
 # Its package pins an old transformers; the rest of what it asks for is for its page and its other codec.
 QWEN_TTS_VENV := .venv-qwen-tts
 
 .PHONY: check-qwen-tts
-check-qwen-tts: $(SPEECH_VENV)/.ready $(QWEN_TTS_VENV)/.ready ## Compare Qwen3-TTS with its package, and run it in that Python
-	$(SPEECH_VENV)/bin/python -m pytest -m qwen_tts tests/unit/engines/runners/speech/test_qwen3_tts.py $(ARGS)
+check-qwen-tts: $(TORCH_VENV)/.ready $(QWEN_TTS_VENV)/.ready ## Compare Qwen3-TTS with its package, and run it in that Python
+	$(TORCH_VENV)/bin/python -m pytest -m qwen_tts tests/unit/engines/runners/speech/test_qwen3_tts.py $(ARGS)
 
 $(QWEN_TTS_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@echo "== installing qwen-tts into $(QWEN_TTS_VENV)"
@@ -225,14 +222,6 @@ $(QWEN_TTS_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	$(QWEN_TTS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[torch]' \
 		'transformers==4.57.3' 'accelerate==1.12.0' einops librosa onnxruntime soundfile sox
 	$(QWEN_TTS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'qwen-tts==0.1.1'
-	@touch $@
-
-$(SPEECH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
-	@echo "== installing transformers into $(SPEECH_VENV)"
-	@$(BIN)/python -m venv $(SPEECH_VENV)
-	@$(SPEECH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
-		|| echo "No build of torch for CPUs in the index: taking the full one."
-	$(SPEECH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,speech]'
 	@touch $@
 
 # NIXL asks for a torch with CUDA, and moves memory of the host without any.
@@ -315,7 +304,7 @@ $(WEBRTC_VENV)/.ready: pyproject.toml
 
 .PHONY: clean
 clean: ## Remove .venv and caches (the weights stay in their own cache)
-	rm -rf $(VENV) $(VENV)-openapi $(WEBRTC_VENV) $(TORCH_VENV) $(DIFFUSION_VENV) $(SPEECH_VENV) $(QWEN_TTS_VENV) $(RAY_VENV) $(NIXL_VENV) $(VLLM_VENV) $(MOSHI_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the browser ---------------------------------------------------------------------------------
