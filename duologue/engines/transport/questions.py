@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -176,7 +175,7 @@ class Asker:
                 # To one who is gone there is room for no more than the high-water mark.
                 self._send(link, number, question)
                 ask_at = now + ASK_AGAIN_S
-            patience_ms = math.ceil(max(0.0, min(ask_at, deadline) - now) * 1000)
+            patience_ms = int(max(0.0, min(ask_at, deadline) - now) * 1000)
             if link.poll(patience_ms, zmq.POLLIN):
                 words: list[zmq.Frame] = link.recv_multipart(copy=False)
                 if words[0].bytes == number:
