@@ -216,4 +216,5 @@ def test_rows_may_be_slots_in_any_order_or_nobodys(codec: Mimi) -> None:
         part = codes[:, :, frame : frame + 1]
         wanted = decoders[0].step(part, on)
         got = decoders[1].step_rows(part[[2, 0, 0, 1]], slots)
-        assert torch.equal(got[[2, 3, 0]], wanted)
+        # A product of four rows may add up in another order than one of three.
+        torch.testing.assert_close(got[[2, 3, 0]], wanted, rtol=1e-5, atol=1e-5)
