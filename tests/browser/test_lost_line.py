@@ -117,7 +117,9 @@ async def test_in_mid_question(browse: Browse, cable: BreakableLine, way: str) -
         await page.until("call.floor.you", 15)
         BREAKS[way](cable)
         await page.until("window.back !== undefined", 15)
-        await page.until(entry(words, "final"), 20)
+        await page.until("call.transcript.entries.some(({ state }) => state === 'final')", 30)
+        heard = "call.transcript.entries.find(({ state }) => state === 'final').text.trim()"
+        assert await page.evaluate(heard) == words
         await page.until(entry(f"Well, you said {words}.", "heard"), 30)
         assert await page.evaluate("back.dropped_ms") == 0
         assert await page.evaluate(ERRORS) == []
