@@ -19,6 +19,7 @@ from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.llm.answer_reader import AnswerReader
 from duologue.engines.runners.llm.chat_chunk import ChatChunk
+from duologue.engines.runners.llm.requests import take_request
 from duologue.engines.runners.registry import Wake
 
 _WARM_UP = ChatRequest((ChatMessage("user", "Hello."),), max_tokens=2)
@@ -102,10 +103,7 @@ class AsyncAnswers:
         answer = cast("_Answer | None", job.state)
         if answer is not None:
             return answer.feed.take()
-        request = job.inputs.popleft()
-        if not isinstance(request, ChatRequest):
-            kind = type(request).__name__
-            return Step(error=EngineError(f"a language model reads a ChatRequest, not {kind}"))
+        request = take_request(job)
         feed = OutputFeed(self._wake, _capacity(request))
         task = asyncio.run_coroutine_threadsafe(self._write(request, feed), self._loop)
         job.state = _Answer(feed, task)

@@ -27,7 +27,7 @@ from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.llm.answer_reader import AnswerReader
 from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED, chat_body, chunk_from
-from duologue.engines.runners.llm.requests import held_to_calls, no_adapter
+from duologue.engines.runners.llm.requests import held_to_calls, no_adapter, take_request
 from duologue.engines.runners.llm.slots import Slot, best_slot
 from duologue.engines.runners.registry import RunnerType, Wake
 
@@ -126,10 +126,7 @@ class LlamaCppRunner:
                 answer = ChatMessage("assistant", "".join(task.reader.written))
                 task.slot.cached = (*_read_by(task.request), answer)
             return step
-        request = job.inputs.popleft()
-        if not isinstance(request, ChatRequest):
-            kind = type(request).__name__
-            return Step(error=EngineError(f"a language model reads a ChatRequest, not {kind}"))
+        request = take_request(job)
         if request.adapter:
             raise no_adapter(request.adapter, ())
         slot = best_slot(self._slots, _read_by(request), self._uses)

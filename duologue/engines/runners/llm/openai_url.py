@@ -20,6 +20,7 @@ from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.http_stream import HttpPost, Upstream, read_api_key
 from duologue.engines.runners.llm.answer_reader import AnswerReader
 from duologue.engines.runners.llm.chat_chunk import ChatBody, chat_body, parse_chunk
+from duologue.engines.runners.llm.requests import take_request
 from duologue.engines.runners.registry import RunnerType, Wake
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=600)]
@@ -95,10 +96,7 @@ class ChatUrlRunner:
         answer = cast("_Answer | None", job.state)
         if answer is not None:
             return answer.feed.take()
-        request = job.inputs.popleft()
-        if not isinstance(request, ChatRequest):
-            kind = type(request).__name__
-            return Step(error=EngineError(f"a language model reads a ChatRequest, not {kind}"))
+        request = take_request(job)
         if request.max_tokens == 0:
             # Reading ahead helps only where the cache is ours.
             return Step((TokenUsage(0, 0),), done=True)

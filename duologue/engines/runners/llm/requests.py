@@ -1,4 +1,4 @@
-"""What a request means to a library that knows less than it asks for.
+"""Requests to a language model: how one is taken, and what it means to a library that knows less.
 
 This module must not know any library.
 """
@@ -11,8 +11,22 @@ import msgspec
 
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import NO_TOOLS, ChatRequest
+from duologue.engines.runners.contract import Job
 from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED
 from duologue.engines.runners.llm.tool_text import schema_of_call
+
+
+def take_request(job: Job) -> ChatRequest:
+    """Take the job's next input.
+
+    Raises:
+        EngineError: It is something else.
+    """
+    request = job.inputs.popleft()
+    if not isinstance(request, ChatRequest):
+        kind = type(request).__name__
+        raise EngineError(f"a language model reads a ChatRequest, not {kind}")
+    return request
 
 
 def held_to_calls(request: ChatRequest) -> ChatRequest:
