@@ -58,6 +58,30 @@ def probe(data: bytes) -> PictureInfo:
     return PictureInfo(*size)
 
 
+def check_picture(data: bytes, max_pixels: int, param: str) -> PictureInfo:
+    """Return what the header of a client's picture says.
+
+    Args:
+        param: The field that it came in.
+
+    Raises:
+        ClientError: It is no PNG, JPEG or WebP.
+        LimitExceeded: It has more pixels than are allowed.
+    """
+    try:
+        info = probe(data)
+    except ClientError as exc:
+        raise ClientError(exc.message, code=exc.code, param=param) from None
+    pixels = info.width * info.height
+    if pixels > max_pixels:
+        raise LimitExceeded(
+            f"the image has {info.width}x{info.height} = {pixels} pixels, "
+            f"the limit is {max_pixels}",
+            param=param,
+        )
+    return info
+
+
 def decode(data: bytes, max_pixels: int) -> Pixels:
     """Return the pixels of a picture, with opacity where it has some.
 
@@ -65,13 +89,7 @@ def decode(data: bytes, max_pixels: int) -> Pixels:
         ClientError: It cannot be decoded.
         LimitExceeded: It has more pixels than are allowed.
     """
-    info = probe(data)
-    if info.width * info.height > max_pixels:
-        raise LimitExceeded(
-            f"the image has {info.width}x{info.height} = {info.width * info.height} pixels, "
-            f"the limit is {max_pixels}",
-            param="image",
-        )
+    check_picture(data, max_pixels, "image")
     try:
         with av.open(io.BytesIO(data), "r") as file:
             frame = next(file.decode(video=0))

@@ -34,6 +34,7 @@ class MediaOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             a codec for time ask for; others are rounded down.
         max_pictures: Longest video.
         sound_s, max_sound_s: Length of a sound.
+        max_total_sound_s: Of all sounds of a request together.
         max_prompt_chars: Longest prompt.
     """
 
@@ -53,6 +54,7 @@ class MediaOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_pictures: Count = 241
     sound_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 10.0
     max_sound_s: Annotated[float, msgspec.Meta(gt=0, le=3600)] = 47.0
+    max_total_sound_s: Annotated[float, msgspec.Meta(gt=0, le=36_000)] = 120.0
     max_prompt_chars: Count = 32_000
 
     def offers(self, task: MediaTask) -> bool:

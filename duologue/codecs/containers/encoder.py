@@ -1,4 +1,4 @@
-"""Speech as a file that can be played while it is being written.
+"""Speech and other sounds as a file that can be played while it is being written.
 
 This module must not know where the bytes go.
 """
@@ -6,11 +6,13 @@ This module must not know where the bytes go.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from duologue.codecs.containers.formats import OutputFormat
 from duologue.codecs.containers.wav import wav_header
@@ -24,6 +26,7 @@ class _Recipe:
 
     Args:
         sample_format: What the codec takes; s16 needs no conversion.
+        bit_rate: Of one channel.
         rates: What the codec takes; empty: any.
     """
 
@@ -37,6 +40,8 @@ class _Recipe:
 
 _MPEG_RATES = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 _OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
+
+_LAYOUTS = {1: "mono", 2: "stereo"}
 
 _RECIPES: Mapping[OutputFormat, _Recipe] = MappingProxyType(
     {
@@ -69,6 +74,7 @@ class AudioFileEncoder:
         audio_format: What is written.
         rate_hz: Of the PCM. The file has the same one, or the next one that its codec knows.
         total_bytes: Length of all PCM, where it is known; only a WAV header says it.
+        channels: 1 or 2.
 
     Concurrency:
         Belongs to one caller at a time; costs 5 to 10 ms of CPU per second of speech where a codec
@@ -76,12 +82,19 @@ class AudioFileEncoder:
     """
 
     def __init__(
-        self, audio_format: OutputFormat, rate_hz: int, total_bytes: int | None = None
+        self,
+        audio_format: OutputFormat,
+        rate_hz: int,
+        total_bytes: int | None = None,
+        *,
+        channels: int = 1,
     ) -> None:
         self._half_sample = b""
-        self._before = wav_header(rate_hz, total_bytes) if audio_format is OutputFormat.WAV else b""
+        self._frame_bytes = channels * SAMPLE_BYTES
+        is_wav = audio_format is OutputFormat.WAV
+        self._before = wav_header(rate_hz, total_bytes, channels) if is_wav else b""
         recipe = _RECIPES.get(audio_format)
-        self._codec = None if recipe is None else _Codec(recipe, rate_hz)
+        self._codec = None if recipe is None else _Codec(recipe, rate_hz, channels)
 
     @property
     def compresses(self) -> bool:
@@ -89,12 +102,12 @@ class AudioFileEncoder:
         return self._codec is not None
 
     def encode(self, pcm: bytes) -> bytes:
-        """Take s16le mono PCM; returns what can be written now."""
+        """Take s16le PCM, channels interleaved; returns what can be written now."""
         if self._codec is None:
             before, self._before = self._before, b""
             return before + pcm if before else pcm
         pcm = self._half_sample + pcm
-        whole = len(pcm) - len(pcm) % SAMPLE_BYTES
+        whole = len(pcm) - len(pcm) % self._frame_bytes
         self._half_sample = pcm[whole:]
         return self._codec.encode(pcm[:whole])
 
@@ -109,12 +122,13 @@ class AudioFileEncoder:
 class _Codec:
     """A muxer and a codec of libav, writing to memory."""
 
-    def __init__(self, recipe: _Recipe, rate_hz: int) -> None:
+    def __init__(self, recipe: _Recipe, rate_hz: int, channels: int) -> None:
         import av
 
         self._av: Any = av
         self._rate_hz = _next_rate(rate_hz, recipe.rates)
-        self._to_rate = StreamResampler(rate_hz, self._rate_hz)
+        self._layout = _LAYOUTS[channels]
+        self._to_rate = [StreamResampler(rate_hz, self._rate_hz) for _ in range(channels)]
         self._written = _Written()
         self._file: Any = av.open(
             self._written,
@@ -122,13 +136,15 @@ class _Codec:
             format=recipe.container,
             options={**recipe.options, "flush_packets": "1"},
         )
-        self._stream: Any = self._file.add_stream(recipe.codec, rate=self._rate_hz, layout="mono")
+        self._stream: Any = self._file.add_stream(
+            recipe.codec, rate=self._rate_hz, layout=self._layout
+        )
         codec: Any = self._stream.codec_context
         codec.format = recipe.sample_format
         codec.thread_count = 1  # libav would start one for each core
         if recipe.bit_rate is not None:
-            codec.bit_rate = recipe.bit_rate
-        self._convert: Any = av.AudioResampler(recipe.sample_format, "mono", self._rate_hz)
+            codec.bit_rate = channels * recipe.bit_rate
+        self._convert: Any = av.AudioResampler(recipe.sample_format, self._layout, self._rate_hz)
         self._samples = 0
         # A file and its streams refer to each other, so one that is let go of would keep its
         # codec until the next great collection, which is hours away in a server that is idle.
@@ -136,11 +152,16 @@ class _Codec:
         self._let_go.atexit = False
 
     def encode(self, pcm: bytes) -> bytes:
-        self._write(self._to_rate.process(pcm))
+        if len(self._to_rate) == 1:
+            self._write(self._to_rate[0].process(pcm))
+        else:
+            apart = np.frombuffer(pcm, "<i2").reshape(-1, len(self._to_rate)).T
+            each = zip(self._to_rate, apart, strict=True)
+            self._write(_interleaved([one.process(samples.tobytes()) for one, samples in each]))
         return self._written.take()
 
     def finish(self) -> bytes:
-        self._write(self._to_rate.flush())
+        self._write(_interleaved([each.flush() for each in self._to_rate]))
         for packet in self._stream.encode(None):
             self._file.mux(packet)
         self._let_go()
@@ -149,8 +170,8 @@ class _Codec:
     def _write(self, pcm: bytes) -> None:
         if not pcm:
             return
-        samples = len(pcm) // SAMPLE_BYTES
-        frame = self._av.AudioFrame("s16", "mono", samples, align=1)
+        samples = len(pcm) // (SAMPLE_BYTES * len(self._to_rate))
+        frame = self._av.AudioFrame("s16", self._layout, samples, align=1)
         frame.planes[0].update(pcm)
         frame.sample_rate = self._rate_hz
         frame.time_base = Fraction(1, self._rate_hz)
@@ -176,6 +197,13 @@ class _Written:
         """Return everything."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
+
+
+def _interleaved(channels: Sequence[bytes]) -> bytes:
+    """Return the samples of equally long channels, one of each after another."""
+    if len(channels) == 1:
+        return channels[0]
+    return np.stack([np.frombuffer(each, "<i2") for each in channels], axis=1).tobytes()
 
 
 def _next_rate(rate_hz: int, known: tuple[int, ...]) -> int:

@@ -25,15 +25,16 @@ _PCM, _EXTENSIBLE = 0x0001, 0xFFFE
 _LEAST_RATE_HZ, _MOST_RATE_HZ = 4000, 384_000
 
 
-def wav_header(rate_hz: int, data_bytes: int | None = None) -> bytes:
-    """Return the header of a mono s16le file.
+def wav_header(rate_hz: int, data_bytes: int | None = None, channels: int = 1) -> bytes:
+    """Return the header of an s16le file.
 
     Args:
         data_bytes: Length of the PCM; none where it is not known yet.
     """
     data = UNKNOWN_SIZE if data_bytes is None else data_bytes
     riff = UNKNOWN_SIZE if data_bytes is None else HEADER_BYTES - _CHUNK.size + data_bytes
-    fields = _FORMAT.pack(_PCM, 1, rate_hz, rate_hz * SAMPLE_BYTES, SAMPLE_BYTES, 8 * SAMPLE_BYTES)
+    frame = channels * SAMPLE_BYTES
+    fields = _FORMAT.pack(_PCM, channels, rate_hz, rate_hz * frame, frame, 8 * SAMPLE_BYTES)
     return b"".join(
         (
             _CHUNK.pack(b"RIFF", riff),

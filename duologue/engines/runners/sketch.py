@@ -1,4 +1,4 @@
-"""Images and videos without any model: one colour for each seed, step by step.
+"""Images, videos and sounds without any model: a colour or tone for each seed, step by step.
 
 For tests, and for looking at the way of a request. The same request gives the same bytes; faults
 come where the prompt asks for them. This module must not know who tests with it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -15,13 +16,22 @@ import numpy as np
 from duologue.codecs.fmp4.writer import Fmp4Writer
 from duologue.codecs.pictures import Pixels, encode, probe
 from duologue.core.errors import ClientError, EngineError, OutOfMemory
-from duologue.engines.media_payloads import DrawImage, ImageData, MakeVideo, StepsDone, VideoData
+from duologue.engines.media_payloads import (
+    DrawImage,
+    ImageData,
+    MakeSound,
+    MakeVideo,
+    SoundData,
+    StepsDone,
+    VideoData,
+)
 from duologue.engines.payloads import Payload
 from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
 
 SOUND_RATE_HZ = 16_000
+_Ask: TypeAlias = DrawImage | MakeVideo | MakeSound
 
 
 class SketchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,7 +51,7 @@ class SketchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 @dataclass(slots=True)
 class _Progress:
-    ask: DrawImage | MakeVideo
+    ask: _Ask
     done: int = 0
     partials: int = 0
 
@@ -78,7 +88,7 @@ class SketchRunner:
     def _step(self, job: Job) -> Step:
         if job.state is None:
             ask = job.inputs.popleft()
-            if not isinstance(ask, DrawImage | MakeVideo):
+            if not isinstance(ask, DrawImage | MakeVideo | MakeSound):
                 return Step(error=EngineError(f"a sketch cannot be made of {type(ask).__name__}"))
             job.state = _Progress(ask)
         progress: _Progress = job.state
@@ -92,12 +102,12 @@ class SketchRunner:
         if self._settings.fails_at in ask.prompt:
             return Step(error=EngineError("a sketch failed"))
         try:
-            made = [_image(ask)] if isinstance(ask, DrawImage) else self._film(ask)
+            made = self._made(ask)
         except ClientError as exc:
             return Step(error=EngineError(exc.message, code=exc.code))
         return Step([*steps, *made], done=True)
 
-    def _is_endless(self, ask: DrawImage | MakeVideo) -> bool:
+    def _is_endless(self, ask: _Ask) -> bool:
         return self._settings.never_at in ask.prompt
 
     @staticmethod
@@ -107,6 +117,15 @@ class SketchRunner:
             return []
         progress.partials += 1
         return [_image(ask, progress.partials - 1)]
+
+    def _made(self, ask: _Ask) -> list[Payload]:
+        match ask:
+            case DrawImage():
+                return [_image(ask)]
+            case MakeVideo():
+                return self._film(ask)
+            case MakeSound():
+                return [_sound(ask)]
 
     def _film(self, ask: MakeVideo) -> list[Payload]:
         rate_hz = SOUND_RATE_HZ if self._settings.with_sound else None
@@ -127,6 +146,14 @@ def _image(ask: DrawImage, partial: int = -1) -> ImageData:
     seed = ask.seed if partial < 0 else ask.seed + partial + 1
     data = encode(_colour(ask.width, ask.height, seed), ask.media, ask.quality)
     return ImageData(data, ask.media, ask.width, ask.height, partial)
+
+
+def _sound(ask: MakeSound) -> SoundData:
+    """Return a tone on the left and another one on the right; the seed says which."""
+    at = np.arange(round(ask.seconds * SOUND_RATE_HZ)) / SOUND_RATE_HZ
+    tones = [200.0 + ask.seed % 50 * 10, 1000.0 + ask.seed % 50 * 10]
+    left_right = np.stack([8000 * np.sin(2 * np.pi * hz * at) for hz in tones], axis=1)
+    return SoundData(np.rint(left_right).astype("<i2").tobytes(), SOUND_RATE_HZ, 2)
 
 
 def _colour(width: int, height: int, seed: int) -> Pixels:

@@ -5,17 +5,16 @@ This module must not know how an image comes about.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 from aiohttp import web
 
-from duologue.codecs.pictures import CONTENT_TYPES
+from duologue.codecs.pictures import CONTENT_TYPES, check_picture
 from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice
-from duologue.gateway.auth import presented_key
+from duologue.gateway.http.answered_once import AnsweredOnce
 from duologue.gateway.http.body import Form, form_message, read_form, read_json
 from duologue.gateway.http.routes import EVENTS, FORM, JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
@@ -24,8 +23,6 @@ from duologue.gateway.media import checks
 from duologue.gateway.media.drawing import drawn
 from duologue.gateway.media.offers import MediaModel, MediaModels
 from duologue.gateway.route_requests import RouteRequests
-from duologue.hosts.answers import AnswersPort
-from duologue.hosts.idempotency import checked_key
 from duologue.protocol.errors import ErrorCode, refused, shown
 
 _CHARS_A_TOKEN = 4
@@ -149,7 +146,7 @@ class ImageRoutes:
 
     Args:
         engine: Asks with the time that images take.
-        answers: Keeps those to requests with an idempotency key.
+        once: Keeps answers to requests with an idempotency key.
     """
 
     def __init__(
@@ -157,12 +154,12 @@ class ImageRoutes:
         services: HttpServices,
         models: MediaModels,
         engine: RouteRequests,
-        answers: AnswersPort,
+        once: AnsweredOnce,
     ) -> None:
         self._services = services
         self._models = models
         self._engine = engine
-        self._answers = answers
+        self._once = once
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -218,9 +215,9 @@ class ImageRoutes:
         asked = form_message(form, ImageRequest)
         model = self._models.find(asked.model, "image_edits")
         image, mask = _files(form)
-        checks.check_picture(image, model.offer, "image")
+        check_picture(image, model.offer.max_pixels, "image")
         if mask:
-            checks.check_picture(mask, model.offer, "mask")
+            check_picture(mask, model.offer.max_pixels, "mask")
         strength = checks.strength_of(asked.strength)
         asks = [
             msgspec.structs.replace(ask, image=image, mask=mask, strength=strength)
@@ -272,29 +269,8 @@ class ImageRoutes:
                 images = await drawings.images()
             return msgspec.json.encode(self._list(asked, asks, images))
 
-        body = await self._once(request, (asked, _what_counts(asks, asked)), make)
+        body = await self._once.answer(request, (asked, _what_counts(asks, asked)), make)
         return web.Response(body=body, content_type=JSON)
-
-    async def _once(
-        self, request: web.Request, what: object, make: Callable[[], Awaitable[bytes]]
-    ) -> bytes:
-        """Make an answer, or return the one that this key was given before."""
-        given = request.headers.get("Idempotency-Key")
-        if given is None:
-            return await make()
-        owner = hashlib.sha256((presented_key(request.headers) or "").encode()).hexdigest()
-        key = f"{owner} {request.path} {checked_key(given)}"
-        fingerprint = hashlib.sha256(msgspec.msgpack.encode(what)).digest()
-        known = await self._answers.begin(key, fingerprint)
-        if known is not None:
-            return known
-        try:
-            answer = await make()
-        except BaseException:
-            self._answers.failed(key)
-            raise
-        await self._answers.done(key, answer)
-        return answer
 
     def _list(
         self, asked: ImageRequest, asks: Sequence[DrawImage], images: Sequence[ImageData]

@@ -1,4 +1,4 @@
-"""All that makes images and videos, put together: models and routes.
+"""All that makes images, videos and sounds, put together: models and routes.
 
 This module must not know how anything is made.
 """
@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from duologue.engines.media_offer import MediaOffer
 from duologue.engines.ports import EnginePort
 from duologue.gateway.admission import Admission
+from duologue.gateway.http.answered_once import AnsweredOnce
 from duologue.gateway.http.images import ImageRoutes
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.services import HttpServices
+from duologue.gateway.http.sounds import SoundRoutes
 from duologue.gateway.http.videos import VideoRoutes
 from duologue.gateway.media.filming import Filming
 from duologue.gateway.media.offers import MediaModels
@@ -43,14 +45,21 @@ class MediaEndpoints:
         http, clock = services.settings, services.clock
         self.models = MediaModels(offers, http.default_model_for)
         client = RouteRequests(engine, clock, services.new_id, http.media_timeout_s)
-        self._images = ImageRoutes(services, self.models, client, answers)
+        once = AnsweredOnce(answers)
+        self._images = ImageRoutes(services, self.models, client, once)
+        self._sounds = SoundRoutes(services, self.models, client, once)
         self._filming = Filming(client)
         self._videos = VideoRoutes(services, self.models, self._filming, jobs)
         self._stream = VideoStreamEndpoint(services, admission, self.models, self._filming)
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
-        return (*self._images.routes(), *self._videos.routes(), *self._stream.routes())
+        return (
+            *self._images.routes(),
+            *self._sounds.routes(),
+            *self._videos.routes(),
+            *self._stream.routes(),
+        )
 
     async def close_all(self) -> None:
         """Say goodbye to those who watch: the server goes down."""

@@ -27,6 +27,8 @@ class ModelAbilities(msgspec.Struct, frozen=True, omit_defaults=True):
     transcription: bool
     images: bool = False
     videos: bool = False
+    sounds: bool = False
+    vision: bool = False
     robots: bool = False
 
 
@@ -53,7 +55,7 @@ class ModelRoutes:
 
     Args:
         started_at: Unix seconds; the models' ``created``.
-        media: Those that make images and videos; they are listed after the others.
+        media: Those that make images, videos and sounds; they are listed after the others.
         policies: Names of those that drive robots; they come last.
     """
 
@@ -123,6 +125,7 @@ class ModelRoutes:
                 chat=model.can("chat"),
                 speech=model.can("speech"),
                 transcription=model.can("transcription"),
+                vision=model.sees,
             ),
             voices=model.voices,
         )
@@ -138,6 +141,7 @@ class ModelRoutes:
                 transcription=False,
                 images=model.offer.offers("images"),
                 videos=model.offer.offers("videos"),
+                sounds=model.offer.offers("sounds"),
             ),
             voices=(),
         )

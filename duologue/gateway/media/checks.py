@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Literal, get_args
 
-from duologue.codecs.pictures import PictureMedia, probe
-from duologue.core.errors import ClientError
+from duologue.codecs.pictures import PictureMedia
 from duologue.engines.media_offer import MediaOffer
 from duologue.protocol.errors import ErrorCode, over_limit, refused, shown
 
@@ -25,7 +24,7 @@ def check_prompt(prompt: str, offer: MediaOffer, param: str = "prompt") -> str:
         LimitExceeded: It is too long.
     """
     if not prompt.strip():
-        raise refused(f"{param} is empty: say what there is to see", param)
+        raise refused(f"{param} is empty: say what to make", param)
     if len(prompt) > offer.max_prompt_chars:
         raise over_limit(
             f"{param} is too long", len(prompt), offer.max_prompt_chars, param, "characters"
@@ -92,6 +91,26 @@ def guidance_of(given: float | None, offer: MediaOffer) -> float:
     if not 0 <= given <= 100:
         raise refused(f"guidance_scale is {given}; it may be 0 to 100", "guidance_scale")
     return float(given)
+
+
+def sound_s_of(given: float | None, count: int, offer: MediaOffer) -> float:
+    """Return how long a sound is.
+
+    Args:
+        count: How many such sounds are asked for.
+
+    Raises:
+        ProtocolError: It is no length.
+        LimitExceeded: It is too long, or all of them together are.
+    """
+    seconds = offer.sound_s if given is None else given
+    if not seconds > 0:
+        raise refused(f"seconds is {given}; it may be a number above 0", "seconds")
+    if seconds > offer.max_sound_s:
+        raise over_limit("the sound", seconds, offer.max_sound_s, "seconds", "s")
+    if count * seconds > offer.max_total_sound_s:
+        raise over_limit("all sounds together", count * seconds, offer.max_total_sound_s, "n", "s")
+    return float(seconds)
 
 
 def seed_of(given: int | None, drawn: int) -> int:
@@ -174,28 +193,6 @@ def check_background(given: str | None) -> Literal["auto", "opaque"]:
         "background",
         ErrorCode.UNSUPPORTED,
     )
-
-
-def check_picture(data: bytes, offer: MediaOffer, param: str) -> bytes:
-    """Return a picture of a client whose header is fine.
-
-    Raises:
-        ClientError: It is no picture.
-        LimitExceeded: It has too many pixels.
-    """
-    try:
-        info = probe(data)
-    except ClientError as exc:
-        raise ClientError(exc.message, code=exc.code, param=param) from None
-    if info.width * info.height > offer.max_pixels:
-        raise over_limit(
-            f"the picture in {param}",
-            info.width * info.height,
-            offer.max_pixels,
-            param,
-            "pixels",
-        )
-    return data
 
 
 def _within(name: str, given: int | None, default: int, least: int, most: int) -> int:

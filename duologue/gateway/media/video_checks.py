@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from duologue.codecs.pictures import UNDECODABLE_PICTURE, check_picture
 from duologue.core.errors import ClientError
 from duologue.engines.media_offer import MediaOffer
 from duologue.engines.media_payloads import MakeVideo
@@ -112,9 +113,10 @@ def _reference(data: bytes, offer: MediaOffer) -> tuple[bytes, bytes]:
     if not data:
         return b"", b""
     try:
-        return checks.check_picture(data, offer, "input_reference"), b""
+        check_picture(data, offer.max_pixels, "input_reference")
+        return data, b""
     except ClientError as exc:
-        if exc.code != "undecodable_image":
+        if exc.code != UNDECODABLE_PICTURE:
             raise
     if not offer.offers("video_edits"):
         raise refused(

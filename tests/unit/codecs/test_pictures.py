@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.codecs.pictures import PictureMedia, Pixels, decode, encode, probe
+from duologue.codecs.pictures import PictureMedia, Pixels, check_picture, decode, encode, probe
 from duologue.core.errors import ClientError, LimitExceeded
 
 
@@ -35,6 +35,18 @@ def test_less_quality_takes_fewer_bytes_and_the_best_is_close(media: PictureMedi
     assert len(worst) < len(best)
     error = np.abs(decode(best, 10_000).astype(int) - pixels)
     assert error.mean() < 4
+
+
+def test_a_clients_picture_is_refused_in_the_name_of_its_field() -> None:
+    small = encode(gradient(8, 8), "png")
+    assert check_picture(small, 64, "mask").width == 8
+    large = small[:16] + (50_000).to_bytes(4, "big") * 2 + small[24:]
+    with pytest.raises(LimitExceeded, match="2500000000") as refused:
+        check_picture(large, 1 << 28, "mask")
+    assert refused.value.param == "mask"
+    with pytest.raises(ClientError) as undecodable:
+        check_picture(b"no picture", 64, "mask")
+    assert (undecodable.value.code, undecodable.value.param) == ("undecodable_image", "mask")
 
 
 def test_a_picture_of_many_pixels_is_refused_by_its_header_alone() -> None:

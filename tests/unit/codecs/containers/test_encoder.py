@@ -111,6 +111,26 @@ def test_a_rate_that_a_codec_does_not_know_is_converted(
     assert abs(loudest_hz(samples, rate) - 440) < 2
 
 
+@pytest.mark.parametrize("audio_format", OutputFormat)
+def test_two_channels_stay_apart_at_any_cut(audio_format: OutputFormat) -> None:
+    rate = 44_100
+    stereo = np.stack([tone(1.0, 300, rate), tone(1.0, 2000, rate)], axis=1).tobytes()
+    encoder = AudioFileEncoder(audio_format, rate, channels=2)
+    pieces = [encoder.encode(stereo[at : at + 9_601]) for at in range(0, len(stereo), 9_601)]
+    data = b"".join([*pieces, encoder.finish()])
+
+    if audio_format is OutputFormat.PCM:
+        assert data == stereo
+        return
+    with av.open(io.BytesIO(data)) as file:
+        written_hz = file.streams.audio[0].rate
+        planar = av.AudioResampler("s16p", "stereo", written_hz)
+        frames = [each for frame in file.decode(audio=0) for each in planar.resample(frame)]
+    sides = np.concatenate([frame.to_ndarray() for frame in frames], axis=1)
+    assert [round(loudest_hz(side, written_hz) / 10) for side in sides] == [30, 200]
+    assert 1.0 <= sides.shape[1] / written_hz <= 1.075
+
+
 @pytest.mark.parametrize("audio_format", COMPRESSED)
 def test_pieces_may_end_within_a_sample(audio_format: OutputFormat) -> None:
     whole, odd = AudioFileEncoder(audio_format, RATE_HZ), AudioFileEncoder(audio_format, RATE_HZ)

@@ -26,6 +26,14 @@ def test_a_header_with_a_length_is_exact() -> None:
         assert file.readframes(file.getnframes()) == PCM
 
 
+def test_a_header_says_how_many_channels_there_are() -> None:
+    pcm = np.stack([tone(0.1), tone(0.1, 880)], axis=1).tobytes()
+
+    with wave.open(io.BytesIO(wav_header(44_100, len(pcm), 2) + pcm)) as file:
+        assert (file.getframerate(), file.getnchannels(), file.getsampwidth()) == (44_100, 2, 2)
+        assert file.readframes(file.getnframes()) == pcm
+
+
 def test_a_header_without_a_length_says_that_nobody_knows() -> None:
     header = wav_header(24_000)
 

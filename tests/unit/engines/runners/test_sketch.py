@@ -8,7 +8,15 @@ import msgspec
 import pytest
 
 from duologue.codecs.pictures import decode
-from duologue.engines.media_payloads import DrawImage, ImageData, MakeVideo, StepsDone, VideoData
+from duologue.engines.media_payloads import (
+    DrawImage,
+    ImageData,
+    MakeSound,
+    MakeVideo,
+    SoundData,
+    StepsDone,
+    VideoData,
+)
 from duologue.engines.payloads import Payload, TextDelta
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.sketch import SketchRunner, SketchSettings
@@ -52,6 +60,13 @@ def test_a_video_can_be_shown(with_sound: bool) -> None:
     with av.open(io.BytesIO(data)) as film:
         assert sum(1 for _ in film.decode(video=0)) == 5
         assert bool(film.streams.audio) is with_sound
+
+
+def test_a_sound_is_as_long_as_asked_for_and_another_one_for_each_seed() -> None:
+    asks = [MakeSound("rain", 0.25, 2, 3.5, seed) for seed in (1, 1, 2)]
+    sounds = [made(ask)[0][-1] for ask in asks]
+    assert all(isinstance(each, SoundData) and len(each.pcm) == 4_000 * 4 for each in sounds)
+    assert sounds[0] == sounds[1] != sounds[2]
 
 
 @pytest.mark.parametrize(

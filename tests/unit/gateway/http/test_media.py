@@ -17,8 +17,13 @@ def settings_in(folder: Path, **jobs: int) -> Settings:
 async def test_all_routes_are_in_the_document(tmp_path: Path) -> None:
     async with media_gateway(settings_in(tmp_path)) as gateway:
         page = await (await gateway.http.get("/openapi.json")).json()
-    paths = {path for path in page["paths"] if "/images/" in path or "/video" in path}
+    paths = {
+        path
+        for path in page["paths"]
+        if "/images/" in path or "/video" in path or "/audio/gen" in path
+    }
     assert paths == {
+        "/v1/audio/generations",
         "/v1/images/generations",
         "/v1/images/edits",
         "/v1/realtime/video",

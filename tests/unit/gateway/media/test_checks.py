@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from duologue.codecs.pictures import encode
 from duologue.core.errors import ClientError
 from duologue.engines.media_offer import MediaOffer
 from duologue.gateway.media import checks
@@ -43,13 +42,15 @@ def test_sizes(given: str | None, size: tuple[int, int]) -> None:
         (lambda: checks.steps_of(0, OFFER), "num_inference_steps"),
         (lambda: checks.guidance_of(-1, OFFER), "guidance_scale"),
         (lambda: checks.seed_of(-1, 5), "seed"),
+        (lambda: checks.sound_s_of(0, 1, OFFER), "seconds"),
+        (lambda: checks.sound_s_of(47.1, 1, OFFER), "seconds"),
+        (lambda: checks.sound_s_of(None, 13, OFFER), "n"),
         (lambda: checks.count_of(11), "n"),
         (lambda: checks.partials_of(4), "partial_images"),
         (lambda: checks.quality_of(101), "output_compression"),
         (lambda: checks.strength_of(0), "strength"),
         (lambda: checks.media_of("gif"), "output_format"),
         (lambda: checks.check_background("transparent"), "background"),
-        (lambda: checks.check_picture(b"no picture", OFFER, "mask"), "mask"),
     ],
 )
 def test_what_is_out_of_bounds_names_its_field(check: Callable[[], Any], param: str) -> None:
@@ -64,13 +65,4 @@ def test_what_is_not_said_is_the_models_own() -> None:
     assert checks.seed_of(None, 5) == 5
     assert checks.media_of(None) == "png"
     assert checks.check_background(None) == "auto"
-
-
-def test_a_picture_is_refused_by_its_header() -> None:
-    import numpy as np
-
-    small = encode(np.zeros((8, 8, 3), np.uint8), "png")
-    assert checks.check_picture(small, OFFER, "image") == small
-    large = small[:16] + (50_000).to_bytes(4, "big") * 2 + small[24:]
-    with pytest.raises(ClientError, match="2500000000"):
-        checks.check_picture(large, OFFER, "image")
+    assert checks.sound_s_of(None, 1, OFFER) == OFFER.sound_s
