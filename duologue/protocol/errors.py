@@ -337,8 +337,8 @@ def refused(
     return ProtocolError(message, code=code, param=param)
 
 
-def over_limit(what: str, size: int, limit: int, param: str, unit: str = "") -> LimitExceeded:
-    """Return the error for a size or count over its limit."""
+def over_limit(what: str, size: float, limit: float, param: str, unit: str = "") -> LimitExceeded:
+    """Return the error for a size, length or count over its limit."""
     suffix = f" {unit}" if unit else ""
     return LimitExceeded(
         f"{what}: {size}{suffix}, limit is {limit}{suffix}",

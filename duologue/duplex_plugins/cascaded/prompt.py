@@ -120,7 +120,8 @@ def _messages(
     elif tools.callable:
         taken = max(taken, tokens(_fixed(config, settings, NO_TOOLS)))
     room = settings.prompt_tokens - taken
-    return (*fixed, *retained(_joined(conversation), room, config.retention))
+    joined = _joined(conversation)
+    return (*fixed, *retained(joined, room, config.retention, settings.picture_tokens))
 
 
 def _fixed(config: PluginConfig, settings: CascadedSettings, tools: Tools) -> list[ChatMessage]:

@@ -26,9 +26,13 @@ _FORGET_AT_ONCE = 4
 the beginning of every prompt."""
 
 
-def tokens(messages: Sequence[ChatMessage]) -> float:
-    """Estimate what messages take, from their characters."""
-    return sum(map(_weight, messages))
+def tokens(messages: Sequence[ChatMessage], picture_tokens: int = 0) -> float:
+    """Estimate what messages take, from their characters and the number of their pictures.
+
+    Args:
+        picture_tokens: Of each picture.
+    """
+    return sum(_weight(message, picture_tokens) for message in messages)
 
 
 def tool_tokens(tools: Tools) -> float:
@@ -40,7 +44,10 @@ def tool_tokens(tools: Tools) -> float:
 
 
 def retained(
-    messages: Sequence[ChatMessage], room: float, retention: Retention
+    messages: Sequence[ChatMessage],
+    room: float,
+    retention: Retention,
+    picture_tokens: int = 0,
 ) -> list[ChatMessage]:
     """Return the messages that stay: all of the last exchange, if need be shortened.
 
@@ -48,6 +55,7 @@ def retained(
         messages: The conversation.
         room: For them, in tokens.
         retention: What the client wants.
+        picture_tokens: Of each picture.
 
     Raises:
         LimitExceeded: They do not fit, and nothing may be left out.
@@ -55,25 +63,29 @@ def retained(
     if retention.max_tokens is not None:
         room = min(room, retention.max_tokens)
     if not retention.allowed:
-        if tokens(messages) > room:
+        taken = tokens(messages, picture_tokens)
+        if taken > room:
             raise LimitExceeded(
-                f"the conversation takes about {tokens(messages):.0f} tokens, there is room for "
+                f"the conversation takes about {taken:.0f} tokens, there is room for "
                 f"{room:.0f}, and truncation is disabled",
                 code=CONTEXT_EXCEEDED,
             )
         return list(messages)
     starts = _exchanges(messages)
     if retention.keep is None:
-        start = _in_blocks(messages, starts, room)
+        start = _in_blocks(messages, starts, room, picture_tokens)
     else:
-        start = _to_a_share(messages, starts, room, retention.keep)
+        start = _to_a_share(messages, starts, room, retention.keep, picture_tokens)
     kept = list(messages[start:])
-    return kept if not kept or tokens(kept) <= room else _shortened(kept, room)
+    if not kept or tokens(kept, picture_tokens) <= room:
+        return kept
+    return _shortened(kept, room, picture_tokens)
 
 
-def _weight(message: ChatMessage) -> float:
+def _weight(message: ChatMessage, picture_tokens: int) -> float:
     calls = sum(len(call.name + call.arguments) for call in message.calls)
-    return (len(message.content) + calls) / _CHARS_PER_TOKEN + _TOKENS_PER_MESSAGE
+    words = (len(message.content) + calls) / _CHARS_PER_TOKEN
+    return words + len(message.images) * picture_tokens + _TOKENS_PER_MESSAGE
 
 
 def _exchanges(messages: Sequence[ChatMessage]) -> list[int]:
@@ -86,20 +98,26 @@ def _exchanges(messages: Sequence[ChatMessage]) -> list[int]:
     return [0, *begins] if messages else []
 
 
-def _in_blocks(messages: Sequence[ChatMessage], starts: Sequence[int], room: float) -> int:
+def _in_blocks(
+    messages: Sequence[ChatMessage], starts: Sequence[int], room: float, picture_tokens: int
+) -> int:
     start = 0
     for later in (*starts[_FORGET_AT_ONCE::_FORGET_AT_ONCE], *starts[-1:]):
-        if tokens(messages[start:]) <= room:
+        if tokens(messages[start:], picture_tokens) <= room:
             break
         start = max(start, later)
     return start
 
 
 def _to_a_share(
-    messages: Sequence[ChatMessage], starts: Sequence[int], room: float, keep: float
+    messages: Sequence[ChatMessage],
+    starts: Sequence[int],
+    room: float,
+    keep: float,
+    picture_tokens: int,
 ) -> int:
     """Go through the conversation as it went: each time it was too long, a share of it stayed."""
-    until = [0.0, *accumulate(map(_weight, messages))]
+    until = [0.0, *accumulate(_weight(message, picture_tokens) for message in messages)]
     start = 0
     for last, end in pairwise([*range(len(starts)), len(starts)]):
         reached = until[starts[end] if end < len(starts) else len(messages)]
@@ -110,14 +128,24 @@ def _to_a_share(
     return starts[start] if starts else 0
 
 
-def _shortened(exchange: list[ChatMessage], room: float) -> list[ChatMessage]:
-    """Cut what was said in one exchange that does not fit by itself."""
+def _shortened(exchange: list[ChatMessage], room: float, picture_tokens: int) -> list[ChatMessage]:
+    """Cut what was said in one exchange that does not fit by itself.
+
+    Of the pictures of the last message the newest stay, as many as there is room for beside some
+    words, and one in any case.
+    """
     last = exchange[-1]
     if last.role != "tool":
-        chars = max(_LEAST_CHARS, int((room - _TOKENS_PER_MESSAGE) * _CHARS_PER_TOKEN))
-        return [ChatMessage(last.role, last.content[-chars:], images=last.images)]
+        room -= _TOKENS_PER_MESSAGE
+        images = last.images
+        if images and picture_tokens:
+            for_words = min(len(last.content), _LEAST_CHARS) / _CHARS_PER_TOKEN
+            images = images[-max(1, int((room - for_words) // picture_tokens)) :]
+        room -= len(images) * picture_tokens
+        chars = max(_LEAST_CHARS, int(room * _CHARS_PER_TOKEN))
+        return [ChatMessage(last.role, last.content[-chars:], images=images)]
     # A call keeps its output; of all contents the same share stays, of outputs the beginning.
-    share = max(0.0, room) / tokens(exchange)
+    share = max(0.0, room) / tokens(exchange, picture_tokens)
     return [
         msgspec.structs.replace(
             each, content=each.content[: max(_LEAST_CHARS, int(len(each.content) * share))]

@@ -60,7 +60,10 @@ class CascadedSettings(Section):
     """Its fastest."""
 
     sees: bool = False
-    """The language model understands pictures."""
+    """The language model understands pictures: its pipeline must be one that does."""
+
+    picture_tokens: Annotated[int, Field(ge=0, le=100_000)] = 400
+    """What a picture counts as in ``prompt_tokens``: about 640 by 480 pixels for most models."""
 
     persona: str = (
         "You are Duologue, a helpful voice assistant. Answer briefly in plain spoken English."

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from duologue.codecs.picture_urls import check_picture_url
 from duologue.core.errors import ProtocolError
 from duologue.engines.payloads import ChatMessage, ChatRequest, ToolCall, Tools, ToolSpec
 from duologue.protocol.chat_request import (
@@ -66,6 +67,7 @@ def chat_prompt(
     heard: Mapping[Place, str],
     said: Mapping[int, str],
     sees: bool,
+    max_pixels: int,
     max_tokens: int,
     seed: int,
     adapter: str = "",
@@ -76,6 +78,7 @@ def chat_prompt(
         heard: The words of each recording.
         said: The words of each spoken answer that a message names.
         sees: The model understands pictures.
+        max_pixels: Of one picture.
         max_tokens: The most that an answer may have here; a client may ask for less.
         seed: Where the client gives none.
         adapter: Weights to lay over the model's.
@@ -83,7 +86,9 @@ def chat_prompt(
     Raises:
         ProtocolError: Something in it cannot be carried out.
     """
-    messages = tuple(_joined_instructions(_messages(asked, heard, said, sees)))
+    messages = tuple(
+        _joined_instructions(_messages(asked, heard, said, max_pixels if sees else None))
+    )
     if sum(len(message.content) for message in messages) > MAX_PROMPT_CHARS:
         raise ProtocolError(
             f"the messages have more than {MAX_PROMPT_CHARS} characters; no model here reads that",
@@ -112,7 +117,7 @@ def _messages(
     asked: ChatCompletionRequest,
     heard: Mapping[Place, str],
     said: Mapping[int, str],
-    sees: bool,
+    max_pixels: int | None,
 ) -> Iterator[ChatMessage]:
     called: set[str] = set()
     for index, message in enumerate(asked.messages):
@@ -120,7 +125,7 @@ def _messages(
             case SystemMessage(content=content) | DeveloperMessage(content=content):
                 yield ChatMessage("system", _text(content))
             case UserMessage():
-                yield _user(message, index, heard, sees)
+                yield _user(message, index, heard, max_pixels)
             case AssistantMessage():
                 called.update(call.id for call in message.tool_calls or ())
                 yield _assistant(message, said.get(index))
@@ -133,7 +138,9 @@ def _messages(
                 yield ChatMessage("tool", _text(content), call_id=call_id)
 
 
-def _user(message: UserMessage, index: int, heard: Mapping[Place, str], sees: bool) -> ChatMessage:
+def _user(
+    message: UserMessage, index: int, heard: Mapping[Place, str], max_pixels: int | None
+) -> ChatMessage:
     if isinstance(message.content, str):
         return ChatMessage("user", message.content)
     texts: list[str] = []
@@ -146,14 +153,14 @@ def _user(message: UserMessage, index: int, heard: Mapping[Place, str], sees: bo
             case InputAudioPart():
                 texts.append(heard[index, number])
             case ImagePart(image_url=image):
-                images.append(_image(image.url, sees, param))
+                images.append(_image(image.url, max_pixels, param))
             case FilePart():
                 raise refused("no model here reads files", param, ErrorCode.UNSUPPORTED)
     return ChatMessage("user", "\n".join(texts), images=tuple(images))
 
 
-def _image(url: str, sees: bool, param: str) -> str:
-    if not sees:
+def _image(url: str, max_pixels: int | None, param: str) -> str:
+    if max_pixels is None:
         raise refused(
             "this model does not see; send text, or the words for the picture",
             param,
@@ -165,6 +172,9 @@ def _image(url: str, sees: bool, param: str) -> str:
             f"{param}.image_url.url",
             ErrorCode.UNSUPPORTED,
         )
+    if len(url) > MAX_IMAGE_CHARS:
+        raise over_limit("the picture", len(url), MAX_IMAGE_CHARS, param, "characters")
+    check_picture_url(url, max_pixels, f"{param}.image_url.url")
     return url
 
 

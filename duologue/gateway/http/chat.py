@@ -139,6 +139,7 @@ class ChatRoutes:
             heard=heard,
             said=said,
             sees=model.sees,
+            max_pixels=self._services.settings.max_picture_pixels,
             max_tokens=self._services.settings.max_output_tokens,
             seed=self._dice.getrandbits(_SEED_BITS),
             adapter=model.adapter,

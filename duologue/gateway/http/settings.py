@@ -66,6 +66,9 @@ class HttpSettings(Section):
     max_audio_file_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 25 << 20
     """Largest audio file."""
 
+    max_picture_pixels: Annotated[int, Field(ge=1, le=1 << 30)] = 1 << 25
+    """Largest picture that a language model is shown; told from its header."""
+
     max_audio_s: Annotated[float, Field(ge=1, le=86_400)] = 7200.0
     """Longest audio in a file."""
 

@@ -27,7 +27,12 @@ from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.llm.answer_reader import AnswerReader
 from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED, chat_body, chunk_from
-from duologue.engines.runners.llm.requests import held_to_calls, no_adapter, take_request
+from duologue.engines.runners.llm.requests import (
+    held_to_calls,
+    no_adapter,
+    refuse_pictures,
+    take_request,
+)
 from duologue.engines.runners.llm.slots import Slot, best_slot
 from duologue.engines.runners.registry import RunnerType, Wake
 
@@ -127,6 +132,7 @@ class LlamaCppRunner:
                 task.slot.cached = (*_read_by(task.request), answer)
             return step
         request = take_request(job)
+        refuse_pictures(request)
         if request.adapter:
             raise no_adapter(request.adapter, ())
         slot = best_slot(self._slots, _read_by(request), self._uses)

@@ -29,6 +29,16 @@ def take_request(job: Job) -> ChatRequest:
     return request
 
 
+def refuse_pictures(request: ChatRequest) -> None:
+    """Refuse what a model that does not see cannot read.
+
+    Raises:
+        EngineError: There is a picture.
+    """
+    if any(message.images for message in request.messages):
+        raise EngineError("this language model does not see pictures", code=REQUEST_REFUSED)
+
+
 def held_to_calls(request: ChatRequest) -> ChatRequest:
     """Return the request for a library that knows no choice of functions but ``auto``.
 

@@ -31,6 +31,7 @@ from duologue.engines.runners.llm.chat_chunk import (
     chunk_from,
 )
 from duologue.engines.runners.llm.requests import held_to_calls, no_adapter
+from duologue.engines.runners.llm.template_messages import pictures_of, template_messages
 from duologue.engines.runners.registry import RunnerType, Wake
 
 _ANY_OBJECT = "{}"
@@ -54,6 +55,8 @@ class VllmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         eager: Start sooner and run slower, without compiled graphs.
         adapters: Names and folders of LoRA weights.
         adapter_rank: The largest rank among them.
+        pictures: How many a prompt may have, where the model sees; 0: none.
+        picture_pixels: Largest of them.
     """
 
     model_path: str
@@ -68,6 +71,8 @@ class VllmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     eager: bool = False
     adapters: dict[str, str] = {}
     adapter_rank: Annotated[int, msgspec.Meta(ge=1, le=512)] = 16
+    pictures: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
+    picture_pixels: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 25
 
 
 class VllmWriter:
@@ -78,11 +83,18 @@ class VllmWriter:
         tokenizer: Of the model, with a chat template.
         context_tokens: Prompt and answer together.
         adapters: What its ``lora_request`` takes, by name.
+        settings: How many pictures a prompt may have, and how large.
     """
 
     def __init__(
-        self, engine: Any, tokenizer: Any, context_tokens: int, adapters: Mapping[str, Any]
+        self,
+        engine: Any,
+        tokenizer: Any,
+        context_tokens: int,
+        adapters: Mapping[str, Any],
+        settings: VllmSettings,
     ) -> None:
+        self._settings = settings
         self._engine = engine
         self._tokenizer = tokenizer
         self._context_tokens = context_tokens
@@ -98,6 +110,10 @@ class VllmWriter:
             raise no_adapter(request.adapter, self._adapters)
         request = held_to_calls(request)
         prompt = self._read(request)
+        shown = pictures_of(request, self._settings.pictures, self._settings.picture_pixels)
+        inputs: dict[str, Any] = {"prompt_token_ids": prompt}
+        if shown:
+            inputs["multi_modal_data"] = {"image": shown}
         room = self._context_tokens - len(prompt)
         if room < 1:
             raise EngineError(
@@ -108,7 +124,7 @@ class VllmWriter:
         written = 0
         try:
             async for output in self._engine.generate(
-                {"prompt_token_ids": prompt},
+                inputs,
                 _sampling(request, room),
                 f"answer-{next(self._numbers)}",
                 lora_request=self._adapters.get(request.adapter),
@@ -117,7 +133,9 @@ class VllmWriter:
                 written += len(piece.token_ids)
                 yield _chunk(piece.text, piece.finish_reason)
                 if output.finished:
-                    yield _usage(len(prompt), written, output.num_cached_tokens or 0)
+                    # With pictures it is longer than what was handed over.
+                    read = len(output.prompt_token_ids or prompt)
+                    yield _usage(read, written, output.num_cached_tokens or 0)
         except EngineDeadError as exc:
             raise WriterBroken(f"vLLM has died: {exc}") from exc
         except (VLLMClientError, ValueError) as exc:
@@ -130,15 +148,8 @@ class VllmWriter:
     def _read(self, request: ChatRequest) -> Sequence[int]:
         """Return the prompt in tokens."""
         body = chat_body(request)
-        if any(message.images for message in request.messages):
-            raise EngineError("pictures are not read here", code=REQUEST_REFUSED)
-        for message in body.messages:
-            for call in message.get("tool_calls", ()):
-                # Chat templates write the arguments themselves.
-                function = call["function"]
-                function["arguments"] = msgspec.json.decode(function["arguments"])
         prompt: Sequence[int] = self._tokenizer.apply_chat_template(
-            body.messages,
+            template_messages(body),
             tools=body.tools,
             add_generation_prompt=True,
             tokenize=True,
@@ -212,6 +223,7 @@ async def _load(settings: VllmSettings) -> VllmWriter:
         structured_outputs_config=StructuredOutputsConfig(
             backend="guidance", disable_any_whitespace=True
         ),
+        limit_mm_per_prompt={"image": settings.pictures} if settings.pictures else {},
         disable_log_stats=True,
     )
     engine = AsyncLLM.from_engine_args(args)
@@ -219,7 +231,8 @@ async def _load(settings: VllmSettings) -> VllmWriter:
         name: LoRARequest(name, number, path)
         for number, (name, path) in enumerate(settings.adapters.items(), 1)
     }
-    return VllmWriter(engine, engine.get_tokenizer(), engine.model_config.max_model_len, adapters)
+    length = engine.model_config.max_model_len
+    return VllmWriter(engine, engine.get_tokenizer(), length, adapters, settings)
 
 
 VLLM = RunnerType(VllmSettings, build, wakes_itself=True)

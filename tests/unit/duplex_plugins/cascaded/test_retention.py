@@ -119,3 +119,27 @@ def test_an_exchange_that_is_too_long_by_itself_is_shortened_in_all_its_parts() 
 @pytest.mark.parametrize("keep", [None, 0.5])
 def test_instructions_that_leave_no_room_leave_nothing_to_shorten(keep: float | None) -> None:
     assert retained([], -1000.0, Retention(keep=keep)) == []
+
+
+def seeing(number: int, pictures: int, chars: int = 10) -> list[ChatMessage]:
+    asked, answered = exchange(number, chars=chars)
+    images = tuple(f"{number}.{at}" for at in range(pictures))
+    return [ChatMessage("user", asked.content, images=images), answered]
+
+
+def test_pictures_take_room_too() -> None:
+    blind = [message for number in range(6) for message in exchange(number, chars=10)]
+    shown = [message for number in range(6) for message in seeing(number, 1)]
+    assert retained(blind, ROOM, Retention(keep=1.0), 100) == blind
+    assert retained(shown, ROOM, Retention(keep=1.0), 100) == shown[-2:]
+    assert tokens(shown, 100) == pytest.approx(tokens(blind) + 600)
+    with pytest.raises(LimitExceeded):
+        retained(shown, ROOM, Retention(allowed=False), 100)
+
+
+def test_of_too_many_pictures_the_newest_stay_and_one_in_any_case() -> None:
+    last = [seeing(0, 5)[0]]
+    (kept,) = retained(last, ROOM, Retention(), 90)
+    assert (kept.content, kept.images) == (last[0].content, ("0.3", "0.4"))
+    (kept,) = retained(last, ROOM, Retention(), 1000)
+    assert (kept.content, kept.images) == (last[0].content, ("0.4",))

@@ -3,18 +3,25 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
+from duologue.codecs.picture_urls import url_of
+from duologue.codecs.pictures import encode
 from duologue.core.errors import ClientError
 from duologue.engines.payloads import ChatMessage, ChatRequest, ToolCall, ToolSpec
 from duologue.gateway.chat.prompt import (
+    MAX_IMAGE_CHARS,
     MAX_PROMPT_CHARS,
     chat_prompt,
     recordings,
     spoken_references,
 )
 from duologue.protocol.chat_request import ChatCompletionRequest
+from tests.fakes.pictures import picture_url
 
+PICTURE = picture_url(7, "png")
+MAX_PIXELS = 1_000_000
 USER = {"role": "user", "content": "Hi"}
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -25,7 +32,14 @@ def read(**fields: Any) -> ChatCompletionRequest:
 
 
 def prompt(**fields: Any) -> ChatRequest:
-    context = {"heard": {}, "said": {}, "sees": False, "max_tokens": 100, "seed": 7}
+    context = {
+        "heard": {},
+        "said": {},
+        "sees": False,
+        "max_pixels": MAX_PIXELS,
+        "max_tokens": 100,
+        "seed": 7,
+    }
     context.update(
         {key: fields.pop(key) for key in list(fields) if key in ("heard", "said", "sees")}
     )
@@ -98,13 +112,26 @@ def test_pictures_are_for_models_that_see() -> None:
     def showing(url: str) -> list[dict[str, Any]]:
         return [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
 
-    picture = "data:image/png;base64,AAAA"
+    picture = PICTURE
     place = "messages[0].content[0]"
     assert refusal(messages=showing(picture)) == ("unsupported", place)
     seen = prompt(messages=showing(picture), sees=True)
     assert seen.messages == (ChatMessage("user", "", images=(picture,)),)
     elsewhere = showing("http://127.0.0.1/secret.png")
     assert refusal(messages=elsewhere, sees=True) == ("unsupported", f"{place}.image_url.url")
+
+
+def test_a_picture_is_told_from_its_header() -> None:
+    def shown(url: str) -> tuple[str, str | None]:
+        part = {"type": "image_url", "image_url": {"url": url}}
+        return refusal(messages=[{"role": "user", "content": [part]}], sees=True)
+
+    place = "messages[0].content[0].image_url.url"
+    assert shown("data:image/png;base64,AAAA") == ("undecodable_image", place)
+    assert shown("data:image/png;base64,A?") == ("undecodable_image", place)
+    assert shown("data:image/png,AAAA") == ("undecodable_image", place)
+    large = url_of(encode(np.zeros((1, MAX_PIXELS + 1, 3), np.uint8), "png"))
+    assert shown(large) == ("limit_exceeded", place)
 
 
 def test_files_are_for_nobody() -> None:
@@ -174,4 +201,8 @@ def test_more_than_any_model_reads_is_refused_at_once() -> None:
 def test_too_many_pictures_are_refused() -> None:
     url = "data:image/png;base64," + "A" * (9 << 20)
     messages = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
-    assert refusal(messages=messages, sees=True) == ("limit_exceeded", "messages")
+    assert refusal(messages=messages, sees=True) == ("limit_exceeded", "messages[0].content[0]")
+    noise = np.random.default_rng(0).integers(0, 256, (700, 700, 3), np.uint8)
+    part = {"type": "image_url", "image_url": {"url": url_of(encode(noise, "png"))}}
+    several = [{"role": "user", "content": [part] * (MAX_IMAGE_CHARS // 1_900_000 + 1)}]
+    assert refusal(messages=several, sees=True) == ("limit_exceeded", "messages")

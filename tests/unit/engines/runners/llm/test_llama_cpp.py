@@ -253,6 +253,14 @@ def test_something_else_than_a_prompt_is_refused() -> None:
     assert "AudioChunk" in error.message
 
 
+def test_pictures_are_refused_before_anything_is_asked() -> None:
+    jobs, server = jobs_on(lambda _: [text("Hello")])
+    _, error = jobs.run(ChatRequest((ChatMessage("user", "", images=("data:image/",)),), 10))
+    assert error is not None
+    assert error.code == "request_refused"
+    assert server.asked == []
+
+
 def test_warming_up_uses_every_slot() -> None:
     jobs, server = jobs_on(lambda _: [text("Hello")], slots=3)
     assert jobs.runner is not None

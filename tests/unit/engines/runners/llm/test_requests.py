@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from duologue.core.errors import EngineError
 from duologue.engines.payloads import NO_TOOLS, ChatMessage, ChatRequest, Tools, ToolSpec
-from duologue.engines.runners.llm.requests import held_to_calls, no_adapter
+from duologue.engines.runners.llm.requests import held_to_calls, no_adapter, refuse_pictures
 
 LIGHT, SOUND = ToolSpec("light"), ToolSpec("sound")
 
@@ -30,6 +33,13 @@ def test_a_model_that_must_call_is_held_to_the_form_of_a_call() -> None:
 def test_a_form_that_the_client_wants_goes_first() -> None:
     held = held_to_calls(ask(Tools((LIGHT,), choice="required"), schema="{}"))
     assert held.schema == "{}"
+
+
+def test_pictures_are_for_models_that_see() -> None:
+    refuse_pictures(ask(Tools()))
+    seeing = ChatRequest((ChatMessage("user", "", images=("data:image/",)),), 10)
+    with pytest.raises(EngineError, match="does not see"):
+        refuse_pictures(seeing)
 
 
 def test_adapters_that_there_are_are_named() -> None:
