@@ -1,13 +1,12 @@
 """The session machine: inputs and ``now`` in, effects out. No await, no clock, no socket.
 
-It composes the person (turns and transcripts), the dialogue (the plugin and its responses), the
-conversation and the engine requests. Each decision is made in its own part; this module routes,
-and must not know wire formats, samples or models.
+Its parts are the person (turns and transcripts), the dialogue (the plugin and its responses), the
+conversation and the engine requests; ``assembly`` joins them. Each decision is made in a part. This
+module routes, and must not know wire formats, samples or models.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from duologue.core.errors import ClientError
@@ -24,30 +23,14 @@ from duologue.engines.ports import Ended, EngineEvent, Output
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.errors import ErrorCode, error_body, error_event
 from duologue.protocol.events import ErrorEvent, Event, SessionCreated, SessionUpdated
-from duologue.protocol.response_config import response_config
 from duologue.protocol.session_config import AnySession, SessionConfig
-from duologue.sessions.audience import Audience
-from duologue.sessions.command_router import CommandRouter
-from duologue.sessions.configuration import Configuration
-from duologue.sessions.conversation import Conversation
-from duologue.sessions.dialect_extras import extras_of
-from duologue.sessions.dialogue.dialogue import Dialogue
-from duologue.sessions.dialogue.plugin_host import PluginHost
-from duologue.sessions.echo.echo import EchoJudge
+from duologue.sessions.assembly import assembled
 from duologue.sessions.effects import Effect, EndSession, LetGo
-from duologue.sessions.extensions import Extensions
-from duologue.sessions.hearing.listening import Listening
-from duologue.sessions.hearing.person import Person
-from duologue.sessions.history.history import History
 from duologue.sessions.history.inheritance import Carried
 from duologue.sessions.inputs import Rejected, SessionInput
-from duologue.sessions.lifetime import Lifetime
 from duologue.sessions.request_ends import tell_of_end
-from duologue.sessions.requests import Asker, Requests, RunningRequest
+from duologue.sessions.requests import Asker, RunningRequest
 from duologue.sessions.settings import SessionSettings
-from duologue.sessions.speaking.pacing import pace_of
-from duologue.sessions.speaking.speaking import Speaking, output_limits
-from duologue.sessions.speaking.watchdog import Watchdog
 
 
 class SessionMachine:
@@ -110,105 +93,39 @@ class SessionMachine:
         self._settings = settings
         self._end_announced = False
         self.timing_changed = True
-        self.requests = Requests(session_id)
         capabilities = plugin.capabilities()
         if config.kind == "transcription":
             # The model is not asked, so what it can do does not matter.
             capabilities = Capabilities(speaks=False)
         self._watches_silence = not capabilities.decides_turns
-        self._configuration = Configuration(
-            session_id, model, config, settings, capabilities, detectors, wall_time
-        )
-        self.history = History(settings.max_items, settings.max_conversation_bytes)
-        self.speaking = Speaking(
-            self.history,
-            output_limits(settings),
-            pace_of(settings, capabilities),
-            capabilities.output_rate_hz,
-            new_id,
-        )
-        self.has_output = self.speaking.has_output
-        """Tells whether ``pull`` would return something."""
-        conversation = Conversation(
-            self.history, self.speaking.playback, new_id, sees=capabilities.sees
-        )
-        self.listening = Listening(
-            settings.listening,
-            config,
-            self.requests,
-            new_id,
-            rate_hz=capabilities.input_rate_hz,
-            capacity_ms=settings.input_buffer_ms,
-            retain=not capabilities.decides_turns,
-            transcribe_always=capabilities.reads_transcripts,
-        )
-        extensions = None
-        held_until = now + settings.listening.first_update_hold_s
-        if config.duplex is not None:
-            # Such a session is opened by its first update, and need not wait for one.
-            extensions = Extensions(session_id, self.speaking, self.requests.epochs)
-            held_until = -math.inf
-        self.extensions = extensions
-        self._dialogue = Dialogue(
-            PluginHost(plugin, self._configuration.of_plugin(), self.requests),
-            self.speaking,
-            self.history,
-            self.requests,
-            new_id,
-            response_config(config),
-            settings.max_out_of_band_responses,
-            extensions,
-            muted=config.kind == "transcription",
-            held_until=held_until,
-        )
-        self._watchdog = Watchdog(
-            self.speaking,
-            settings.response_timeout_s,
-            settings.inaudible_timeout_s,
-            patient=capabilities.decides_turns,
-        )
-        if settings.listening.echo_suppression and settings.listening.vad is not None:
-            self.speaking.echo = EchoJudge(capabilities.output_rate_hz, capabilities.input_rate_hz)
-        self._person = Person(
-            config,
-            capabilities,
-            self.listening,
-            conversation,
-            self.speaking,
-            self._dialogue,
-            settings.listening.min_interruption_ms,
-            settings.listening.soft_pause_ms,
-            now,
-            extensions,
-        )
-        self.lifetime = Lifetime(settings, now, capabilities.tick_ms, extensions is not None)
-        self.extras = extras_of(
-            self.id,
+        parts = assembled(
+            session_id,
             model,
-            config,
+            plugin,
             capabilities,
-            settings.listening.min_interruption_ms,
-            extensions,
-            self.speaking,
-            self.history,
-            self._dialogue,
-            self._person,
-            self.listening.audio,
-            self.lifetime,
-        )
-        self._audience = Audience(capabilities.backlog_ms)
-        self._router = CommandRouter(
-            self._configuration,
-            self.extras,
-            self._person,
-            self._dialogue,
-            self.speaking,
-            conversation,
-            self.history,
-            self.lifetime,
-            extensions,
+            config,
+            settings,
+            detectors=detectors,
+            new_id=new_id,
+            now=now,
+            wall_time=wall_time,
             edge_plays=edge_plays,
         )
+        self.requests = parts.requests
+        self.history = parts.history
+        self.speaking = parts.speaking
+        self.listening = parts.listening
+        self.extensions = parts.extensions
+        self.lifetime = parts.lifetime
+        self.extras = parts.extras
+        self._configuration = parts.configuration
+        self._dialogue = parts.dialogue
+        self._person = parts.person
+        self._watchdog = parts.watchdog
+        self._audience = parts.audience
+        self._router = parts.router
+        self.has_output = self.speaking.has_output
+        """Tells whether ``pull`` would return something."""
 
     @property
     def config(self) -> SessionConfig:

@@ -7,67 +7,37 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
-from typing import TypeAlias
-
-from msgspec import UNSET
 
 from duologue.core.clock import Clock
-from duologue.core.errors import CapacityError, ClientError, ProtocolError
+from duologue.core.errors import CapacityError, ClientError
 from duologue.core.ids import IdMaker
 from duologue.core.wheel import TimerWheel
-from duologue.duplex_plugins.contract import Capabilities, DuplexPlugin
+from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Ended, EnginePort
 from duologue.protocol.commands import Command
-from duologue.protocol.duplex.session_merge import duplex_default, merge_duplex
-from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event
-from duologue.protocol.session_config import (
-    AnySession,
-    SemanticVad,
-    ServerVad,
-    SessionConfig,
-    SessionKind,
-    TurnDetection,
-    to_wire,
-)
-from duologue.protocol.session_merge import merge
+from duologue.protocol.session_config import AnySession, SessionKind
 from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.dialogue.plugin_config import supported_by
 from duologue.sessions.history.inheritance import Inheritance
-from duologue.sessions.inbox import Inbox
-from duologue.sessions.machine import SessionMachine
 from duologue.sessions.owners import ANYBODY, Owner, Owners, check_same
-from duologue.sessions.recording.taped import TapedMachine
-from duologue.sessions.resumption.lease import Lease, TokenMaker, new_token
+from duologue.sessions.resumption.lease import Lease, TokenMaker, new_token, refuse_unknown
 from duologue.sessions.resumption.past import Kept, PastSessions
-from duologue.sessions.resumption.resumption import ResumeTerms, Resumption
+from duologue.sessions.resumption.resumable_session import ResumableSession
 from duologue.sessions.resumption.succession import left_by
 from duologue.sessions.resumption.ticket import InheritanceTicket, SessionTicket, Ticket
 from duologue.sessions.session import Session
-from duologue.sessions.settings import (
-    ListeningSettings,
-    SessionSettings,
-    undetected,
-    without_missing,
-)
+from duologue.sessions.session_maker import NO_CHANGE, Plan, SessionMaker
+from duologue.sessions.settings import SessionSettings, without_missing
 from duologue.sessions.via import SOCKET, Via
 from duologue.sessions.watching.bounds import note_fills
-from duologue.sessions.watching.look import SessionLook, look_at, unplayed_s
-from duologue.sessions.watching.observer import Observation, SessionObserver
+from duologue.sessions.watching.look import SessionLook, look_at
+from duologue.sessions.watching.observer import Observation
 from duologue.sessions.watching.reaper import Reaper
-from duologue.sessions.watching.traced import TracedObserver, watched
 from duologue.telemetry import Kinds, get_logger
 
-_Prepared: TypeAlias = tuple[SessionConfig, frozenset[str], SessionSettings]
-"""What a session starts with, the detection it may ask for, and who hears it."""
-
 RETRY_AFTER_S = 5.0
-NO_CHANGE = SessionPatch()
-NOT_BEGUN = 0
-"""``expires_at`` of a session that nobody has opened yet."""
 
 
 class SessionManager:
@@ -91,16 +61,18 @@ class SessionManager:
         new_token: TokenMaker = new_token,
     ) -> None:
         self.accepting = True
-        self._engine = engine
-        self._plugins = plugins
         self._settings = settings = without_missing(settings, engine.has_pipeline)
-        self._undetected = undetected(settings)
-        """The same where the model itself decides about turns. All sessions share these two."""
-
+        self._maker = SessionMaker(
+            engine,
+            plugins,
+            settings,
+            clock=clock,
+            wheel=wheel,
+            new_id=new_id,
+            observation=observation,
+            new_token=new_token,
+        )
         self._clock = clock
-        self._wheel = wheel
-        self._new_id = new_id
-        self._new_token = new_token
         self._observation = observation
         self._log = get_logger("sessions")
         self._sessions: dict[str, Session] = {}
@@ -117,7 +89,7 @@ class SessionManager:
     @property
     def models(self) -> list[str]:
         """Names of the models that clients can ask for."""
-        return list(self._plugins)
+        return self._maker.models
 
     def get(self, session_id: str) -> Session | None:
         """Return an open session."""
@@ -206,81 +178,30 @@ class SessionManager:
         """
         self.check_room()
         self._owners.check(owner)
-        if isinstance(patch, DuplexPatch) and patch.model is not UNSET:
-            model = patch.model
-        name, plugin = self._served(model)
-        prepared = self._prepared(plugin, kind, patch)
-        return self._start(
-            name, plugin, model or name, prepared, owner, edge_plays, via, resumable=resumable
-        )
+        plan = self._maker.plan(model, kind, patch)
+        return self._start(plan, owner, via, edge_plays=edge_plays, resumable=resumable)
 
     def _start(
         self,
-        name: str,
-        plugin: DuplexPlugin,
-        model: str,
-        prepared: _Prepared,
+        plan: Plan,
         owner: Owner,
-        edge_plays: bool,
         via: Via,
         *,
+        edge_plays: bool,
         resumable: bool,
         inherited: Inheritance | None = None,
     ) -> Session:
-        """Make a session. Where calls are recorded or traced, others stand in for three parts.
-
-        ``TapedMachine`` for the machine; ``TracedObserver`` for the observer, and then, by
-        ``watched``, ``WatchedEngine`` before the engine. Each adds notes and calls its base.
-        """
-        config, detectors, settings = prepared
-        session_id = self._new_id("sess")
-        now = self._clock.now()
-        tape = self._observation.tape
-        make = SessionMachine if tape is None else partial(TapedMachine, tape(session_id), name)
-        machine = make(
-            session_id,
-            model,
-            plugin,
-            config,
-            settings,
-            detectors=detectors,
-            new_id=self._new_id,
-            now=now,
-            wall_time=self._clock.wall_time(),
-            edge_plays=edge_plays,
-        )
-        trace = self._observation.trace
-        observe = SessionObserver if trace is None else partial(TracedObserver, trace)
-        observer = observe(
-            session_id,
-            name,
-            self._observation,
-            machine.listening.audio_ms,
-            machine.listening.onset_ms,
-            partial(unplayed_s, machine.speaking),
-            machine.listening.audio.rate_hz,
-        )
-        resumption = None
-        if resumable and settings.disconnect_grace_s:
-            terms = ResumeTerms(
-                settings.disconnect_grace_s, settings.output_buffer_bytes, self._new_token
-            )
-            acknowledges = config.duplex is not None
-            resumption = Resumption(machine, terms, acknowledges=acknowledges, inherited=inherited)
-        session = Session(
-            machine,
-            watched(self._engine, observer),
-            self._clock,
-            self._wheel,
-            observer,
-            Inbox(settings.mailbox_size, settings.input_backlog_bytes),
+        session = self._maker.make(
+            plan,
+            owner,
             self._closed,
             self._reaper.add,
-            owner,
-            resumption,
+            edge_plays=edge_plays,
+            resumable=resumable,
+            inherited=inherited,
         )
         self._owners.add(owner)
-        self._sessions[session_id] = session
+        self._sessions[session.id] = session
         session.via, session.edge_plays = via, edge_plays
         self._observation.metrics.calls_active[via.transport, via.dialect].inc()
         session.start()
@@ -297,7 +218,7 @@ class SessionManager:
 
         Args:
             owner: Who asks; only who opened a session may go on with it.
-            received: As in ``Session.claim``.
+            received: As in ``ResumableSession.claim``.
 
         Raises:
             ClientError: It may not.
@@ -306,6 +227,8 @@ class SessionManager:
             session = self._sessions.get(session_id)
             if session is None:
                 return self._claim_conversation(session_id, token, owner)
+            if not isinstance(session, ResumableSession):
+                raise refuse_unknown(token)
             claim = session.claim(token, received)
             check_same(session.owner, owner)
         except ClientError as exc:
@@ -326,16 +249,11 @@ class SessionManager:
         self.check_room()
         self._owners.check(kept.owner)
         inherited = kept.inheritance
-        name, plugin = self._served(inherited.model)
-        _, detectors, settings = self._prepared(plugin, inherited.config.kind, NO_CHANGE)
         return self._start(
-            name,
-            plugin,
-            inherited.model,
-            (inherited.config, detectors, settings),
+            self._maker.plan_heir(inherited),
             kept.owner,
-            inherited.edge_plays,
             kept.via,
+            edge_plays=inherited.edge_plays,
             resumable=True,
             inherited=inherited,
         )
@@ -350,9 +268,7 @@ class SessionManager:
         Raises:
             ClientError: The patch is not allowed, as in ``session.update``.
         """
-        name, plugin = self._served(model)
-        config, _, _ = self._prepared(plugin, "realtime", patch)
-        return to_wire(config, self._new_id("sess"), model or name, NOT_BEGUN)
+        return self._maker.preview(self._maker.plan(model, "realtime", patch))
 
     def close_all(self, reason: str) -> None:
         """Accept no more sessions, and end those that are open."""
@@ -387,57 +303,6 @@ class SessionManager:
         until = now + self._settings.disconnect_grace_s
         inheritance = left_by(session)
         self.past.keep(Kept(lease.tokens, inheritance, session.owner, session.via, until), now)
-
-    def _served(self, model: str | None) -> tuple[str, DuplexPlugin]:
-        """The model that a client gets, with its name among ours."""
-        name = model if model is not None and model in self._plugins else next(iter(self._plugins))
-        return name, self._plugins[name]
-
-    def _prepared(self, plugin: DuplexPlugin, kind: SessionKind, patch: SessionPatch) -> _Prepared:
-        """Return what a new session starts with."""
-        kind = kind if patch.type is UNSET else patch.type
-        settings = self._settings
-        capabilities = plugin.capabilities()
-        detectors = _detectors(settings.listening)
-        config = default_config(detectors, kind)
-        if kind == "transcription":
-            if settings.listening.asr is None:
-                raise ProtocolError(
-                    "a transcription session needs a recogniser, and this server has none",
-                    code=ErrorCode.NO_RECOGNISER,
-                    param="session.type",
-                )
-            # What the model can do does not matter: it is not asked.
-            capabilities = Capabilities()
-        elif capabilities.decides_turns:
-            # Stock clients ask for detection unasked; the model goes on deciding all the same.
-            detectors = frozenset({"server_vad", "semantic_vad"})
-            config = default_config(frozenset(), kind)
-            settings = self._undetected
-        supported = supported_by(capabilities, detectors)
-        if isinstance(patch, DuplexPatch):
-            config = merge_duplex(duplex_default(config), patch, supported)
-        elif patch is not NO_CHANGE or kind == "transcription":
-            config = merge(config, patch, supported)
-        return config, detectors, settings
-
-
-def default_config(detectors: frozenset[str], kind: SessionKind = "realtime") -> SessionConfig:
-    """Return what is in force before the client says anything."""
-    detection: TurnDetection | None = None
-    if "semantic_vad" in detectors:
-        detection = SemanticVad()
-    elif "server_vad" in detectors:
-        detection = ServerVad()
-    return SessionConfig(kind=kind, turn_detection=detection)
-
-
-def _detectors(available: ListeningSettings) -> frozenset[str]:
-    if available.vad is None:
-        return frozenset()
-    if available.end_of_turn is None:
-        return frozenset({"server_vad"})
-    return frozenset({"server_vad", "semantic_vad"})
 
 
 def recorded_kinds() -> Kinds:

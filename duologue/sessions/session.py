@@ -2,7 +2,8 @@
 
 Applies inputs one at a time, performs the machine's effects on the engine, wakes the attached
 connection when there is output, and keeps the one timer. This module must not decide anything
-about turns, responses or the wire.
+about turns, responses or the wire, nor know that a session may outlive its connection: that is
+``resumption.resumable_session``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from duologue.core.clock import Clock
 from duologue.core.errors import ClientError, PluginError
@@ -20,8 +22,8 @@ from duologue.core.wheel import TimerWheel
 from duologue.engines.ports import EngineEvent, EnginePort
 from duologue.protocol.commands import Command
 from duologue.protocol.duplex.commands import AcknowledgeEvents
-from duologue.protocol.errors import ErrorCode, error_body
-from duologue.protocol.events import ErrorBody
+from duologue.protocol.errors import ErrorCode, error_body, refused
+from duologue.protocol.events import ErrorBody, Event
 from duologue.sessions.backlog import is_long
 from duologue.sessions.effects import CancelRequest, Effect, EndSession, LetGo, ReportFailure
 from duologue.sessions.engine_effects import EngineEffects
@@ -30,9 +32,9 @@ from duologue.sessions.inbox import Inbox
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.owners import ANYBODY, Owner
-from duologue.sessions.port import UNNUMBERED, Attachment, Batch, Delivery
-from duologue.sessions.resumption.lease import Claim, Lease, refuse_unknown
-from duologue.sessions.resumption.resumption import Resumption, acknowledge
+from duologue.sessions.port import Attachment, Batch, Delivery
+from duologue.sessions.resumption.journal import Journal
+from duologue.sessions.resumption.lease import Lease
 from duologue.sessions.resumption.silence import sound_under_way
 from duologue.sessions.via import SOCKET
 from duologue.sessions.watching.observer import SessionObserver
@@ -62,7 +64,6 @@ class Session:
         "_observer",
         "_on_closed",
         "_on_unfinished",
-        "_resumption",
         "_seq",
         "_stirred",
         "_timer_at",
@@ -72,13 +73,18 @@ class Session:
         "edge_plays",
         "id",
         "inbox",
-        "journal",
         "last_event_id",
         "machine",
         "opened_at",
         "owner",
         "via",
     )
+
+    lease: Lease | None = None
+    """Who drives the session; ``None``: it ends with its connection."""
+
+    journal: Journal | None = None
+    """What is kept for another connection; ``None``: nothing is."""
 
     def __init__(
         self,
@@ -88,10 +94,9 @@ class Session:
         wheel: TimerWheel,
         observer: SessionObserver,
         inbox: Inbox,
-        on_closed: Callable[[Session, str], None],
-        on_unfinished: Callable[[Session, Exception], None],
+        on_closed: OnClosed,
+        on_unfinished: OnUnfinished,
         owner: Owner = ANYBODY,
-        resumption: Resumption | None = None,
     ) -> None:
         self.id = machine.id
         self.owner = owner
@@ -118,9 +123,7 @@ class Session:
         self.edge_plays = False
         self.opened_at = self._now()
         self._timer_at = math.inf
-        self._resumption = resumption
-        self.journal = None if resumption is None else resumption.journal
-        self._has_output = machine.has_output if resumption is None else resumption.has_output
+        self._has_output = machine.has_output
         self._seq = 0
         """The number of the latest event. Nobody else counts them."""
 
@@ -141,11 +144,6 @@ class Session:
         self.machine.inherit(inherited.items, unanswered=inherited.unanswered)
         self.on_timer()
 
-    @property
-    def lease(self) -> Lease | None:
-        """Who drives the session; ``None`` where it ends with its connection."""
-        return None if self._resumption is None else self._resumption.lease
-
     # SessionPort
 
     def attach(self, attachment: Attachment) -> None:
@@ -162,50 +160,9 @@ class Session:
             attachment.on_end(self.machine.ended or ErrorCode.SERVER_ERROR)
 
     def detach(self, attachment: Attachment) -> None:
-        """The connection is gone; the session waits for another, or ends with it."""
+        """The connection is gone, and the session with it."""
         if attachment is self._attachment:
-            if self._resumption is None:
-                self._attachment = None
-                self.close(CLIENT_GONE)
-            else:
-                self._await_return(self._resumption)
-
-    def claim(self, token: str, received: int | None = None) -> Claim:
-        """Check whether a connection may take the session over. Changes nothing.
-
-        Args:
-            received: The number of the latest event that it has; ``None``: it does not say.
-
-        Raises:
-            AuthError: The token is wrong; also where the session cannot be resumed.
-            ProtocolError: It cannot be resumed in this way.
-        """
-        if self._resumption is None:
-            raise refuse_unknown(token)
-        claim = self._resumption.lease.claim(token)
-        if received is not None:
-            self._resumption.check(received, self._seq)
-        return claim
-
-    def resume(self, attachment: Attachment, claim: Claim, received: int | None = None) -> None:
-        """Let a connection take the session over; the one before is told to end.
-
-        Raises:
-            ProtocolError: Another one was quicker, or the session is over. Nothing changed.
-        """
-        resumption = self._resumption
-        assert resumption is not None, "there is no claim on a session that cannot be resumed"
-        was_detached = resumption.lease.is_detached
-        last_words = resumption.take(claim, received, self._now(), self._seq, self.last_event_id)
-        if was_detached:
-            self._observer.detached(-1)
-        earlier, self._attachment = self._attachment, attachment
-        self.machine.speaking.silencer.connection = sound_under_way(attachment)
-        self._woken = False
-        if earlier is not None:
-            words = [] if last_words is None else [Delivery(UNNUMBERED, last_words)]
-            earlier.on_let_go(ErrorCode.STALE_LEASE, words)
-        self._wake_and_rearm()
+            self._lose_connection()
 
     def offer(self, command: Command) -> None:
         """Apply what the client said, or let it wait behind what it said before.
@@ -217,7 +174,7 @@ class Session:
             self.last_event_id = command.event_id
         if type(command) is AcknowledgeEvents:
             try:  # it waits for no turn, since it leads to nothing
-                acknowledge(command, self.machine, self._resumption, self._seq, self._now())
+                self._acknowledge(command)
             except ClientError as exc:
                 self.reject(error_body(exc, command.event_id))
         elif self._busy or self.inbox.waiting or is_long(command):
@@ -246,11 +203,7 @@ class Session:
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written to the connection now."""
         self._busy = True
-        if self._resumption is not None and self._resumption.due:
-            deliveries = self._resumption.pull(max_bytes, self._now(), latest=self._seq)
-            self._seq = max([self._seq, *(each.seq for each in deliveries)])
-        else:
-            deliveries = self._barrier.run(self._take_output, max_bytes) or []
+        deliveries = self._barrier.run(self._take_output, max_bytes) or []
         self._busy = False
         # The connection is not woken: what this leads to must not overtake what is returned here.
         if self.inbox.waiting:
@@ -281,9 +234,6 @@ class Session:
     def on_timer(self) -> None:
         """Apply the passage of time; early calls find nothing to do."""
         self._timer_at = math.inf
-        if self._resumption is not None and self._resumption.lease.is_expired(self._now()):
-            self.close(ErrorCode.RESUME_EXPIRED)
-            return
         self._enter_with(self.machine.on_timer)
         for _ in range(SLICES_PER_TICK):
             if not self.inbox.client_waits or self._closed:
@@ -291,6 +241,34 @@ class Session:
             # A slice of a long append, or one whole input.
             if (piece := self.inbox.take_piece(self.machine.judge)) is not None:
                 self._apply(piece)
+
+    # What is different for a session that outlives its connection
+
+    def _lose_connection(self) -> None:
+        self._attachment = None
+        self.close(CLIENT_GONE)
+
+    def _let_go(self, reason: str) -> None:
+        """Give up the connection, which takes nothing; another one may come."""
+        raise AssertionError("a session that ends with its connection does not give it up")
+
+    def _acknowledge(self, ack: AcknowledgeEvents) -> None:
+        """Note which events the client has.
+
+        Raises:
+            ClientError: It cannot say so here, or there is no such event.
+        """
+        if self.machine.ended is None:
+            self.machine.acknowledge(self._now())
+            if not 0 <= ack.server_event_seq <= self._seq:
+                raise refused(
+                    f"server_event_seq is {ack.server_event_seq}, the latest event is {self._seq}",
+                    "server_event_seq",
+                    ErrorCode.INVALID_EVENT_ACK,
+                )
+
+    def _next_deadline(self) -> float:
+        return self.machine.next_deadline()
 
     # The single writer
 
@@ -337,6 +315,13 @@ class Session:
     def _take_output(self, max_bytes: int) -> list[Delivery]:
         now = self._now()
         events, effects = self.machine.pull(now, max_bytes)
+        deliveries = self._hand_out(events, now)
+        if effects:
+            self._perform(effects)
+        return deliveries
+
+    def _hand_out(self, events: Sequence[Event], now: float) -> list[Delivery]:
+        """Number events, in order."""
         deliveries = []
         seq = self._seq
         for event in events:
@@ -344,10 +329,6 @@ class Session:
             deliveries.append(Delivery(seq, event))
             self._observer.delivered(event, now)
         self._seq = seq
-        if self._resumption is not None:
-            self._observer.journal_holds(self._resumption.deliver(deliveries))
-        if effects:
-            self._perform(effects)
         return deliveries
 
     def _wake_and_rearm(self) -> None:
@@ -363,20 +344,13 @@ class Session:
             if not self._stirred:
                 break
             # A connection that reads at once has also said something at once.
-        if self.journal is not None and (self._woken or self._attachment is None):
-            self.journal.fit()  # what waits to be taken is in the same account
         if self.machine.timing_changed or self._woken or self.inbox.waiting:
             self._set_timer()
 
     def _set_timer(self) -> None:
         if self._closed:
             return
-        if self.inbox.waiting:
-            deadline = self._now()
-        else:
-            deadline = self.machine.next_deadline()
-            if self._resumption is not None:
-                deadline = min(deadline, self._resumption.lease.expires_at())
+        deadline = self._now() if self.inbox.waiting else self._next_deadline()
         # A later deadline waits until the earlier one has fired: most move on with every frame.
         if deadline < self._timer_at:
             self._timer_at = deadline
@@ -410,35 +384,18 @@ class Session:
             self._perform([CancelRequest(each) for each in self.machine.requests.opened_ids()])
             self._end(self.machine.ended or ErrorCode.SERVER_ERROR)
 
-    def _let_go(self, reason: str) -> None:
-        """Give up the connection, which takes nothing; another one may come."""
-        attachment = self._attachment
-        if attachment is not None and self._resumption is not None:
-            self._await_return(self._resumption)
-            attachment.on_let_go(reason, ())
-
-    def _await_return(self, resumption: Resumption) -> None:
-        self._attachment = None
-        self._woken = False
-        now = self._now()
-        resumption.lease.detach(resumption.lease.generation, now)
-        self.machine.detach(now)
-        self._observer.detached(1)
-        self._wake_and_rearm()
-
     def _end(self, reason: str) -> None:
         self._closed = True
-        if self._resumption is not None:
-            if self._resumption.lease.is_detached:
-                self._observer.detached(-1)
-            self._resumption.end(attached=self._attachment is not None)
-            self._observer.journal_holds(0)
         self._wheel.set(self, None)
         self._observer.closed(reason, self.machine.requests.stale_dropped)
         attachment, self._attachment = self._attachment, None
         if attachment is not None:
             attachment.on_end(reason)
         self._on_closed(self, reason)
+
+
+OnClosed: TypeAlias = Callable[[Session, str], None]
+OnUnfinished: TypeAlias = Callable[[Session, Exception], None]
 
 
 def _call(method: Callable[[Exception], None] | None, exc: Exception) -> None:

@@ -20,7 +20,7 @@ from duologue.protocol.session_patch import (
     TranscriptionPatch,
     TurnDetectionPatch,
 )
-from duologue.sessions.manager import NO_CHANGE
+from duologue.sessions.session_maker import NO_CHANGE
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.engine import FakeEngine, FakeRequest

@@ -57,7 +57,7 @@ from duologue.protocol.session_patch import (
     TurnDetectionPatch,
 )
 from duologue.sessions.backlog import SLICE_BYTES
-from duologue.sessions.manager import NO_CHANGE
+from duologue.sessions.session_maker import NO_CHANGE
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.sessions.speaking.response import ResponseState
 from duologue.sessions.watching.bounds import fills_of

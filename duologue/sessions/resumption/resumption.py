@@ -10,7 +10,6 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from duologue.codecs.opus_packets import CLOCK_HZ, duration_samples, split
-from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event, SessionCreated
 from duologue.protocol.response_events import AudioDelta, FormattedAudioDelta
@@ -248,31 +247,6 @@ class Resumption:
             now,
             following_s,
         )
-
-
-def acknowledge(
-    ack: AcknowledgeEvents,
-    machine: SessionMachine,
-    resumption: Resumption | None,
-    latest: int,
-    now: float,
-) -> None:
-    """Note which events a client has, up to the ``latest`` that there is.
-
-    Raises:
-        ClientError: It cannot say so here, or there is no such event.
-    """
-    if machine.ended is not None:
-        return
-    machine.acknowledge(now)
-    if not 0 <= ack.server_event_seq <= latest:
-        raise refused(
-            f"server_event_seq is {ack.server_event_seq}, the latest event is {latest}",
-            "server_event_seq",
-            ErrorCode.INVALID_EVENT_ACK,
-        )
-    if resumption is not None:
-        resumption.on_acknowledged(ack.server_event_seq)
 
 
 def _sound_of(journal: Journal) -> list[tuple[str, float]]:

@@ -15,6 +15,7 @@ from duologue.protocol.errors import ErrorCode
 from duologue.sessions.port import Attachment
 from duologue.sessions.resumption.lease import Claim, LeaseState
 from duologue.sessions.resumption.past import Kept
+from duologue.sessions.resumption.resumable_session import ResumableSession
 from duologue.sessions.session import Session
 
 RESUMED, TAKEN_OVER, ROLLED_OVER = "resumed", "taken_over", "rolled_over"
@@ -60,7 +61,7 @@ class SessionTicket:
         count: Is told what became of it.
     """
 
-    session: Session
+    session: ResumableSession
     claim: Claim
     received: int | None
     count: Callable[[str], None]
@@ -81,8 +82,7 @@ class SessionTicket:
 
     def use(self, attachment: Attachment) -> Session:
         """Let a connection take the session over."""
-        lease = self.session.lease
-        waited = lease is not None and lease.state is LeaseState.DETACHED
+        waited = self.session.lease.state is LeaseState.DETACHED
         try:
             self.session.resume(attachment, self.claim, self.received)
         except ClientError as exc:

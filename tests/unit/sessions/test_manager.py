@@ -31,8 +31,8 @@ from duologue.protocol.session_patch import (
     SessionPatch,
     TurnDetectionPatch,
 )
-from duologue.sessions.manager import SessionManager, default_config, recorded_kinds
-from duologue.sessions.settings import ListeningSettings, SessionSettings
+from duologue.sessions.manager import SessionManager, recorded_kinds
+from duologue.sessions.settings import SessionSettings
 from duologue.sessions.watching.observer import Observation
 from duologue.telemetry import LabelSets, Metrics
 from tests.fakes.call import FakeConnection
@@ -138,29 +138,6 @@ def test_a_plugin_that_cannot_open_leaves_no_session_behind() -> None:
     assert bench.metrics.sessions_active.value == 0
 
 
-@pytest.mark.parametrize(
-    ("pipelines", "detection"),
-    [
-        ((), None),
-        (("vad",), ServerVad()),
-        (("end_of_turn",), None),
-        (("vad", "end_of_turn"), SemanticVad()),
-    ],
-)
-def test_turns_are_detected_as_well_as_the_engine_can(
-    pipelines: tuple[str, ...], detection: object
-) -> None:
-    greeting = Bench(pipelines).greeting()
-    assert greeting.session.audio.input.turn_detection == detection
-
-
-def test_settings_may_do_without_a_stage_that_the_engine_has() -> None:
-    settings = SessionSettings(listening=ListeningSettings(end_of_turn=None))
-    assert isinstance(
-        Bench(settings=settings).greeting().session.audio.input.turn_detection, ServerVad
-    )
-
-
 async def test_draining_waits_until_the_last_session_has_ended() -> None:
     bench = Bench()
     sessions = [bench.manager.open(None) for _ in range(2)]
@@ -184,14 +161,6 @@ async def test_where_nothing_runs_there_is_nothing_to_wait_for() -> None:
     await bench.manager.wait_empty(60)
     bench.manager.open(None)
     await bench.manager.wait_empty(0)
-
-
-def test_without_detectors_clients_commit_by_hand() -> None:
-    assert default_config(frozenset()).turn_detection is None
-
-
-def test_a_session_may_be_for_transcripts_from_its_beginning() -> None:
-    assert default_config(frozenset(), "transcription").kind == "transcription"
 
 
 def test_flight_recorders_know_what_goes_in_and_out_of_a_session() -> None:
@@ -256,12 +225,6 @@ def test_a_session_for_transcription_has_detectors_whatever_the_model_can_do() -
     assert shown.audio.input.transcription == Transcription()
     session.offer(AppendAudio(audio=b"\x00" * 9600))
     assert [request.pipeline for request in bench.engine.submitted] == ["vad"]
-
-
-def test_what_it_is_for_may_come_with_the_patch() -> None:
-    bench = Bench()
-    shown = bench.manager.preview(None, SessionPatch(type="transcription"))
-    assert isinstance(shown, TranscriptionResource)
 
 
 def test_without_a_recogniser_no_session_for_transcription_is_opened() -> None:

@@ -3,105 +3,45 @@
 from __future__ import annotations
 
 import random
-import struct
 
 import pytest
 
-from duologue.core.errors import ClientError
 from duologue.duplex_plugins.contract import Audio, Capabilities
-from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.protocol.append_audio import AppendPlacedAudio
 from duologue.protocol.commands import (
     AppendAudio,
     ClearAudio,
-    CreateResponse,
     UpdateSession,
 )
 from duologue.protocol.duplex.commands import (
     AcknowledgeEvents,
     BargeIn,
-    CloseSession,
 )
 from duologue.protocol.duplex.events import (
     ResyncRequired,
-    SessionExpired,
-    SessionReplaced,
     SessionResumed,
 )
 from duologue.protocol.duplex.session_patch import DuplexPatch
-from duologue.protocol.events import AudioCleared, ErrorEvent, ResumableSessionCreated
+from duologue.protocol.events import AudioCleared, ErrorEvent
 from duologue.protocol.response_events import (
     AudioDelta,
     AudioTranscriptDelta,
     FormattedAudioDelta,
     ResponseDone,
 )
-from duologue.protocol.session_patch import SessionPatch
-from duologue.sessions.owners import Owner
 from duologue.sessions.resumption.resumption import _seconds
 from duologue.sessions.settings import SessionSettings
-from tests.fakes.call import FakeCall, FakeConnection
-from tests.fakes.engine import FakeEngine
-from tests.fakes.plugin import STAGE, FakePlugin
-
-MS = 24
-"""Samples in a millisecond."""
-
-
-def call(settings: SessionSettings | None = None, plugin: FakePlugin | None = None) -> FakeCall:
-    engine = FakeEngine(pipelines=(STAGE, "vad", "end_of_turn", "asr"))
-    return FakeCall(plugin or FakePlugin(), engine, settings, patch=DuplexPatch(), resumable=True)
-
-
-def counting(start: int, samples: int) -> bytes:
-    """Samples that are their own position."""
-    numbers = (position % 32768 for position in range(start, start + samples))
-    return struct.pack(f"<{samples}h", *numbers)
-
-
-def answer(made: FakeCall, *, seconds: float = 5.0, whole: bool = False) -> str:
-    made.send(CreateResponse())
-    stage = made.engine.of(STAGE)[-1]
-    made.engine.output(stage.request.id, TextDelta("One two three."))
-    made.engine.output(stage.request.id, AudioChunk(counting(0, round(seconds * 24000)), 24000))
-    if whole:
-        made.engine.complete(stage.request.id)
-    return stage.request.id
-
-
-def heard(made: FakeCall) -> bytes:
-    return b"".join(event.delta for event in made.client.of(AudioDelta))
-
-
-def refusal(made: FakeCall, token: str | None = None, **how: object) -> str:
-    with pytest.raises(ClientError) as refused:
-        made.manager.claim(
-            str(how.get("session_id", made.session.id)),
-            token or made.client.token,
-            how.get("owner", made.session.owner),  # type: ignore[arg-type]
-            how.get("received", made.client.received),  # type: ignore[arg-type]
-        )
-    return str(refused.value.code)
-
+from tests.fakes.call import FakeConnection
+from tests.fakes.plugin import FakePlugin
+from tests.unit.sessions.resumption.resumption_bench import (
+    answer,
+    call,
+    counting,
+    heard,
+    refusal,
+)
 
 # What the connections are told
-
-
-def test_the_first_connection_is_told_how_the_next_one_comes_in() -> None:
-    made = call()
-    greeting = made.client.events[0]
-    assert isinstance(greeting, ResumableSessionCreated)
-    assert greeting.attachment_generation == 1
-    assert greeting.session.capabilities.supports_session_resume  # type: ignore[union-attr]
-
-
-def test_a_session_that_may_not_be_resumed_says_so_and_ends_with_its_connection() -> None:
-    made = call(SessionSettings(disconnect_grace_s=0))
-    created = made.client.events[0]
-    assert not isinstance(created, ResumableSessionCreated)
-    assert not created.session.capabilities.supports_session_resume  # type: ignore[union-attr]
-    made.lose()
-    assert len(made.manager) == 0
 
 
 def test_the_next_connection_is_told_where_things_stand() -> None:
@@ -121,31 +61,6 @@ def test_the_next_connection_is_told_where_things_stand() -> None:
     assert made.client.last(AudioCleared)
 
 
-def test_nobody_comes_and_the_session_ends() -> None:
-    made = call()
-    made.lose()
-    made.clock.advance(29.9)
-    assert len(made.manager) == 1
-    made.clock.advance(0.2)
-    assert len(made.manager) == 0
-    assert made.metrics.sessions_detached.value == 0
-    assert refusal(made) == "session_resume_expired"
-    made.client.gone = False
-    made.client.read()
-    assert made.client.last(SessionExpired).reason == "session_resume_expired"
-
-
-def test_the_connection_that_is_replaced_is_told_and_can_do_nothing_more() -> None:
-    made = call()
-    old = made.client
-    made.resume()
-    assert old.ended == "stale_lease"
-    assert old.last_words == [SessionReplaced(session_id=made.session.id, attachment_generation=2)]
-    made.session.detach(old)
-    made.clock.advance(60)
-    assert len(made.manager) == 1
-
-
 def test_the_old_token_is_void_once_the_client_has_shown_that_it_has_the_new_one() -> None:
     made = call()
     first = made.client.token
@@ -163,24 +78,6 @@ def test_the_old_token_is_void_once_the_client_has_shown_that_it_has_the_new_one
 )
 def test_a_number_that_cannot_be_is_refused(received: int, code: str) -> None:
     assert refusal(call(), received=received) == code
-
-
-def test_refusals_differ_for_those_who_have_the_token_alone() -> None:
-    made = call()
-    assert refusal(made, "wrong") == refusal(made, session_id="sess_x") == "invalid_resume_token"
-    assert refusal(made, owner=Owner("somebody else")) == "api_key_not_allowed"
-    assert refusal(made, "wrong", owner=Owner("somebody else")) == "invalid_resume_token"
-    made.send(CloseSession())
-    assert refusal(made) == "session_resume_conflict"
-    assert refusal(made, "wrong") == "invalid_resume_token"
-
-
-def test_a_plain_session_is_not_resumed_by_a_duplex_message() -> None:
-    made = FakeCall(FakePlugin(), patch=SessionPatch(), resumable=True)
-    assert refusal(made) == "unsupported_session_resume"
-    plain = FakeCall(FakePlugin())
-    plain.client.deliveries.extend(made.client.deliveries)
-    assert refusal(plain, "any") == "invalid_resume_token"
 
 
 # What is heard
@@ -288,51 +185,6 @@ def test_an_interruption_takes_back_what_got_lost(attached: bool) -> None:
     assert made.client.of(ResyncRequired) == []
 
 
-def test_nothing_is_asked_of_a_stage_while_nobody_listens() -> None:
-    made = call(plugin=FakePlugin(credit=1000))
-    made.send(CreateResponse())
-    stage = made.engine.of(STAGE)[0]
-    made.engine.output(stage.request.id, AudioChunk(counting(0, 4800), 24000))
-    made.clock.advance(1)
-    granted = stage.credit
-    made.lose()
-    made.engine.output(stage.request.id, AudioChunk(counting(4800, 24000), 24000))
-    made.clock.advance(25)
-    assert stage.credit == granted
-    assert made.client.ended is None
-    made.resume()
-    made.clock.advance(3)
-    assert stage.credit is not None
-    assert granted is not None
-    assert stage.credit > granted
-    assert heard(made) == counting(0, 28800)
-
-
-def test_no_turn_ends_while_nobody_can_speak() -> None:
-    made = call()
-    made.say(20)
-    made.lose()
-    made.clock.advance(25)
-    assert made.machine.listening.turn is not None
-    made.resume()
-    made.clock.advance(4)
-    assert made.machine.listening.turn is not None
-    made.clock.advance(2)
-    assert made.machine.listening.turn is None
-
-
-def test_a_client_that_takes_nothing_is_let_go_and_may_come_back() -> None:
-    made = call()
-    made.client.reading = False
-    answer(made)
-    made.clock.advance(16)
-    assert made.client.ended == "client_too_slow"
-    assert len(made.manager) == 1
-    made.resume()
-    made.clock.advance(10)
-    assert heard(made) == counting(0, 5 * 24000)
-
-
 def test_time_that_the_client_did_not_hear_in_is_not_counted_as_heard() -> None:
     made = call()
     made.client.broken = True
@@ -420,53 +272,6 @@ def test_what_goes_while_a_slow_reader_catches_up_is_told_too() -> None:
     assert journal.held_bytes + buffer.held_bytes <= 80_000
     following = [delivery.event for delivery in made.session.pull(1 << 20).deliveries]
     assert isinstance(following[0], ResyncRequired)
-
-
-def test_what_is_held_is_bounded_for_a_client_that_acknowledges_nothing() -> None:
-    made = call(SessionSettings(output_buffer_bytes=400_000, output_buffer_ms=4000))
-    journal, buffer = made.session.journal, made.machine.speaking.buffer
-    assert journal is not None
-    for _ in range(20):
-        answer(made, seconds=3.0, whole=True)
-        for _ in range(12):
-            made.clock.advance(0.25)
-            assert journal.held_bytes + buffer.held_bytes <= 400_000
-    assert made.client.of(ErrorEvent) == []
-    assert [done.response.status for done in made.client.of(ResponseDone)] == ["completed"] * 20
-    # The newest are there, which is what a client asks for that has lost its connection.
-    made.client.broken = True
-    answer(made, seconds=1.0, whole=True)
-    made.clock.advance(2)
-    made.lose()
-    made.resume()
-    assert made.client.of(ResyncRequired) == []
-
-
-# Stock clients
-
-
-def test_a_stock_client_attaches_again_and_goes_on_with_what_comes() -> None:
-    made = FakeCall(
-        FakePlugin(),
-        FakeEngine(pipelines=(STAGE,)),
-        patch=SessionPatch(),
-        resumable=True,
-    )
-    answer(made, seconds=6.0)
-    made.lose()
-    made.clock.advance(5)
-    connection = type(made.client)(made.session)
-    ticket = made.manager.claim(made.session.id, made.client.token, made.session.owner)
-    connection.reading = False
-    ticket.use(connection)
-    batch = made.session.pull(1 << 20)
-    greeting = batch.deliveries[0]
-    assert isinstance(greeting.event, ResumableSessionCreated)
-    assert greeting.seq == made.client.received + 1
-    assert batch.more
-    following = made.session.pull(1 << 20).deliveries
-    assert following[0].seq == greeting.seq + 1
-    assert any(isinstance(delivery.event, AudioDelta) for delivery in following)
 
 
 # Small things
