@@ -274,6 +274,13 @@ parity: $(MOSHI_VENV)/.ready ## Compare codec (true size, minutes) and language 
 	$(MOSHI_VENV)/bin/python -m tests.golden.mimi.record --compare
 	$(MOSHI_VENV)/bin/python -m tests.golden.moshi_lm.record --compare
 
+# Where the packages are not to be installed, as on a machine that is lent: MOSHI_PYTHON=python3.
+MOSHI_PYTHON ?= $(MOSHI_VENV)/bin/python
+
+.PHONY: parity-gpu
+parity-gpu: $(if $(filter $(MOSHI_VENV)/%,$(MOSHI_PYTHON)),$(MOSHI_VENV)/.ready) ## Compare the language model with its reference at true size (needs a GPU of 48 GB or more)
+	NO_TORCH_COMPILE=1 $(MOSHI_PYTHON) -m tests.golden.moshi_lm.true_size weights reference ours compare $(ARGS)
+
 $(MOSHI_VENV)/.ready: tests/golden/mimi/requirements.txt | $(STAMPS)/venv
 	@echo "== installing moshi into $(MOSHI_VENV)"
 	@$(BIN)/python -m venv $(MOSHI_VENV)

@@ -63,7 +63,7 @@ COMMANDS = (
     Command("loadtest", "hold many calls at once and measure them", extra="audio"),
     Command("replay", "show what happened in a recorded call, and draw it"),
     Command("doctor", "say what is missing for a call, and how to get it"),
-    Command("models", "list, fetch and check the weights"),
+    Command("models", "list, fetch, check and compare the weights"),
     Command("config", "show the settings, or check a file of them"),
 )
 

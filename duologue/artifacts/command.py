@@ -1,4 +1,7 @@
-"""``duologue models list | pull | verify | path``: the weights of this machine."""
+"""``duologue models list | pull | verify | path``: the weights of this machine.
+
+Models that a person fetches from their publisher are listed and checked as well; never fetched.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from duologue.artifacts.errors import ArtifactError
+from duologue.artifacts.errors import ArtifactError, ArtifactUnavailable
 from duologue.artifacts.manifest import Artifact, Kind
 from duologue.artifacts.progress import shown_on
+from duologue.artifacts.published import Published, check, find, load_published, state
 from duologue.artifacts.settings import ArtifactSettings, SourceKind
 from duologue.artifacts.store import State, Status, Store
 
@@ -26,11 +30,14 @@ EXIT_STOPPED: Final = 130
 STATE_STYLES: Final = {State.READY: "green", State.MISSING: "", State.INCOMPLETE: "red"}
 
 
-def register(subparsers: Any) -> None:
+def register(subparsers: Any) -> Any:
     """Add ``models`` to the commands.
 
     Args:
         subparsers: What ``ArgumentParser.add_subparsers`` returned; its class is private.
+
+    Returns:
+        The same of its actions, for those that need more than this package.
     """
     models = subparsers.add_parser(
         "models", help="list, fetch and check the weights", description=__doc__
@@ -58,19 +65,21 @@ def register(subparsers: Any) -> None:
     _add_choice(verify)
     path = actions.add_parser("path", help="print where an artifact lies")
     path.add_argument("id", metavar="ID")
+    return actions
 
 
 def run(args: argparse.Namespace, settings: ArtifactSettings | None = None) -> int:
     """Carry out ``models``; returns the exit code. Errors go to standard error."""
-    store = Store(_with_options(settings or ArtifactSettings(), args))
+    settings = _with_options(settings or ArtifactSettings(), args)
+    store = Store(settings)
     try:
         match args.models_command:
             case "list":
-                return _list(store)
+                return _list(store, settings)
             case "pull":
                 return _pull(store, args)
             case "verify":
-                return _verify(store, args)
+                return _verify(store, args, settings)
             case _:
                 print(store.path(args.id))
                 return 0
@@ -82,7 +91,7 @@ def run(args: argparse.Namespace, settings: ArtifactSettings | None = None) -> i
         return EXIT_STOPPED
 
 
-def _list(store: Store) -> int:
+def _list(store: Store, settings: ArtifactSettings) -> int:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for header in ("id", "role", "size", "licence", "source", "state"):
         table.add_column(header, justify="right" if header == "size" else "left")
@@ -97,6 +106,11 @@ def _list(store: Store) -> int:
             _state(status),
             style=STATE_STYLES[status.state],
         )
+    for model in load_published():
+        size = "?" if model.size_bytes is None else f"{model.size_bytes / 1e6:,.1f} MB"
+        source = f"{model.upstream}@{model.revision[:7]}"
+        found = f"yours to fetch; {state(model, settings.folders)}"
+        table.add_row(model.id, model.role, size, model.licence, source, found)
     # A pipe has no width to fit; a table cut to 80 columns is no use to the next program.
     Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
     print(f"kept in {store.cache_dir} (DUOLOGUE_CACHE moves it)")
@@ -107,6 +121,7 @@ def _list(store: Store) -> int:
 
 def _pull(store: Store, args: argparse.Namespace) -> int:
     ids = _chosen(store, args)
+    _refuse_published(ids)
     with shown_on() as progress:
         store.pull(ids, progress)
     total_bytes = sum(store.manifest.get(each).size_bytes for each in ids)
@@ -114,15 +129,37 @@ def _pull(store: Store, args: argparse.Namespace) -> int:
     return 0
 
 
-def _verify(store: Store, args: argparse.Namespace) -> int:
+def _verify(store: Store, args: argparse.Namespace, settings: ArtifactSettings) -> int:
+    ids = _chosen(store, args)
+    published = [model for each in ids if (model := find(each)) is not None]
+    failed = [_verify_published(model, settings) for model in published]
     with shown_on() as progress:
-        verdicts = store.verify(_chosen(store, args), progress)
+        verdicts = store.verify([each for each in ids if find(each) is None], progress)
     for verdict in verdicts:
         if not verdict.problems:
             print(f"{verdict.artifact.id}: right")
         for problem in verdict.problems:
             print(problem.message)
-    return EXIT_FAILED if any(verdict.problems for verdict in verdicts) else 0
+    return EXIT_FAILED if any(failed) or any(verdict.problems for verdict in verdicts) else 0
+
+
+def _verify_published(model: Published, settings: ArtifactSettings) -> bool:
+    """Tell of every file; returns whether one of them cannot be used."""
+    with shown_on() as progress:
+        checked = list(check(model, settings.folders, progress))
+    for each in checked:
+        print(f"{model.id} {each.file.name}: {each.text}")
+    print(
+        f"{model.id}: revision {model.revision}; its hashes are those that others have published of"
+        " it, not measured by us"
+    )
+    return any(each.failed for each in checked)
+
+
+def _refuse_published(ids: Sequence[str]) -> None:
+    for each in ids:
+        if (model := find(each)) is not None:
+            raise ArtifactUnavailable(model.how_to_get())
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 # Names become paths below the cache; none may climb out of it.
 PlainName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$")]
 FULL_COMMIT = re.compile("[0-9a-f]{40}")
+FullCommit = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40}$")]
 SizeBytes = Annotated[int, msgspec.Meta(gt=0)]
 
 

@@ -24,6 +24,7 @@ from duologue.artifacts.files import sha256_of
 from duologue.artifacts.manifest import Artifact, File, Kind, Manifest, load_manifest
 from duologue.artifacts.package_index import PackageIndex, Pip
 from duologue.artifacts.progress import ProgressSink, Silence
+from duologue.artifacts.published import find
 from duologue.artifacts.pull import Pull
 from duologue.artifacts.settings import ArtifactSettings
 from duologue.core.installation import duologue_command, install_command
@@ -108,9 +109,11 @@ class Store:
             if (found := folder.expanduser() / name).exists():
                 return found
         looked = ", ".join(str(folder) for folder in folders) or "any folder, since none is set"
+        known = find(name.partition("/")[0])
+        advice = "" if known is None else f".\n{known.how_to_get()}"
         raise ArtifactMissing(
             f"there is no {name} in {looked}. It cannot be pulled: fetch it from its publisher, as"
-            " docs/operations.md says, and name the folder above it in artifacts.folders"
+            f" docs/operations.md says, and name the folder above it in artifacts.folders{advice}"
         )
 
     def check(self, ids: Iterable[str]) -> None:

@@ -7,13 +7,14 @@ import os
 from typing import Any
 
 from duologue.artifacts import command
+from duologue.commands import model_check
 from duologue.config import load
 from duologue.settings import Settings
 
 
 def register(subparsers: Any) -> None:
     """Add ``models`` to the commands."""
-    command.register(subparsers)
+    model_check.register(command.register(subparsers))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,4 +23,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ConfigError: The environment has a setting that cannot be used.
     """
-    return command.run(args, load(Settings, environ=os.environ).settings.artifacts)
+    settings = load(Settings, environ=os.environ).settings.artifacts
+    if args.models_command == model_check.ACTION:
+        return model_check.run(args, settings)
+    return command.run(args, settings)

@@ -33,7 +33,12 @@ FRAMES = 110
 USER_SEED = 7
 
 
-def reference(config: MoshiConfig, tensors: dict[str, Tensor]) -> LMModel:
+def reference(
+    config: MoshiConfig,
+    tensors: dict[str, Tensor],
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> LMModel:
     sizes = _lm_kwargs | {
         "dim": config.dimension,
         "num_heads": config.heads,
@@ -46,7 +51,7 @@ def reference(config: MoshiConfig, tensors: dict[str, Tensor]) -> LMModel:
         "depformer_num_heads": config.depth_heads,
         "depformer_num_layers": config.depth_layers,
     }
-    model = LMModel(device="cpu", dtype=torch.float32, **sizes).eval()
+    model = LMModel(device=device, dtype=dtype, **sizes).eval()
     model.load_state_dict(tensors)
     return model
 

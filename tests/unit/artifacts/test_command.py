@@ -114,3 +114,39 @@ def test_an_unknown_source_is_told(shell: Shell, capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         shell.run("pull", "--sources", "torrent")
     assert "folder, hub, package" in capsys.readouterr().err
+
+
+def test_what_a_person_fetches_is_listed_with_what_is_known_of_it(
+    shell: Shell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shell.run("list") == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    for cell in ("17,134.2 MB", "NVIDIA Open Model License", "@fdaf409", "not here"):
+        assert cell in rows["personaplex-7b-v1"]
+    for cell in (" ? ", "CC-BY-4.0", "@2bfc9ae"):
+        assert cell in rows["moshiko-pytorch-bf16"]
+
+
+@pytest.mark.parametrize("action", ["pull", "verify"])
+def test_what_a_person_fetches_is_never_pulled_and_the_steps_are_told(
+    shell: Shell, capsys: pytest.CaptureFixture[str], action: str
+) -> None:
+    assert shell.run(action, "personaplex") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "accept the licence" in captured.err
+    assert "hf download nvidia/personaplex-7b-v1 --revision fdaf4090" in captured.err
+
+
+def test_what_a_person_has_fetched_is_checked_file_by_file(
+    shell: Shell, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "stick" / "moshiko-pytorch-bf16"
+    folder.mkdir(parents=True)
+    for name in ("model.safetensors", "tokenizer_spm_32k_3.model"):
+        (folder / name).write_bytes(b"anything")
+    assert shell.run("verify", "moshi") == 1
+    out = capsys.readouterr().out
+    assert out.count("no hash is known here to hold it against") == 2
+    assert "tokenizer-e351c8d8-checkpoint125.safetensors: missing" in out
+    assert "not measured by us" in out

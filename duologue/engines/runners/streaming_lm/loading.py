@@ -40,14 +40,17 @@ NETWORKS: dict[str, tuple[MoshiConfig, MimiConfig]] = {
 }
 
 
-def load_network(settings: StreamingLmSettings) -> Network:
+def load_network(settings: StreamingLmSettings, dtype: torch.dtype | None = None) -> Network:
     """Read all weights.
+
+    Args:
+        dtype: Of the language model; None: bfloat16 on a GPU, float32 elsewhere.
 
     Raises:
         ConfigError: A file is missing or does not fit, or there is no such device.
     """
     device = _device(settings)
-    config, codec_config = NETWORKS[settings.network]
+    config, _ = NETWORKS[settings.network]
     on_gpu = device.type == "cuda"
     told = -1
 
@@ -62,20 +65,30 @@ def load_network(settings: StreamingLmSettings) -> Network:
         Path(settings.weights),
         config,
         device=str(device),
-        dtype=torch.bfloat16 if on_gpu else torch.float32,
+        dtype=dtype or (torch.bfloat16 if on_gpu else torch.float32),
         progress=tell,
     )
-    codec = Mimi.load(
-        Path(settings.codec),
-        codec_config,
-        device=str(device),
-        dtype=torch.bfloat16 if settings.narrow_codec else torch.float32,
-    )
+    codec = load_codec(settings)
     if not settings.eight_bit_weights:
         return Network(config, weights, codec)
     layers = list(weights.layers)
     weights = replace(weights, layers=())
     return Network(config, weights, codec, narrow_layers(layers))
+
+
+def load_codec(settings: StreamingLmSettings) -> Mimi:
+    """Read the codec.
+
+    Raises:
+        ConfigError: Its file is missing or does not fit, or there is no such device.
+    """
+    _, config = NETWORKS[settings.network]
+    return Mimi.load(
+        Path(settings.codec),
+        config,
+        device=str(_device(settings)),
+        dtype=torch.bfloat16 if settings.narrow_codec else torch.float32,
+    )
 
 
 def limits_for(settings: StreamingLmSettings, network: Network) -> EngineLimits:
