@@ -150,14 +150,12 @@ class Victim:
     def tell(self, message: bytes) -> list[dict[str, Any]]:
         """Send a message, and return all that it led to at once."""
         assert len(message) <= LARGE_BYTES, "use ``tell_at_length``"
-        for name, live in self._ids.items():
-            message = message.replace(name.encode(), live)
-        self.peer.say(message)
+        self.peer.say(self._with_live_ids(message))
         return list(self._seen())
 
     async def tell_at_length(self, message: bytes) -> list[dict[str, Any]]:
         """Send a message of any size, and return all that it led to."""
-        self.peer.say(message)
+        self.peer.say(self._with_live_ids(message))
         await self.peer.reading.wait()
         return list(self._seen())
 
@@ -211,6 +209,11 @@ class Victim:
         errors = [e for e in events if e["type"] == "error"]
         assert errors == [], errors
         assert done == ["completed"], str(events)[-2000:]
+
+    def _with_live_ids(self, message: bytes) -> bytes:
+        for name, live in self._ids.items():
+            message = message.replace(name.encode(), live)
+        return message
 
     def _seen(self) -> Iterator[dict[str, Any]]:
         for message in self.peer.take():
@@ -267,7 +270,7 @@ async def fuzz(key: DialectKey, messages: int, seed: int) -> Counter[str]:
                 for number in range(1, min(left, MESSAGES_OF_A_SESSION) + 1):
                     message = mutator.message()
                     try:
-                        found[_check(session, message, number)] += 1
+                        found[await _check(session, message, number)] += 1
                         assert [e for e in logs if e["log_level"] in ("error", "critical")] == []
                     except BaseException as exc:
                         exc.add_note(f"{found.total() + 1}. of seed {seed}: {message[:2000]!r}")
@@ -280,10 +283,10 @@ async def fuzz(key: DialectKey, messages: int, seed: int) -> Counter[str]:
     return found
 
 
-def _check(session: Victim, message: bytes, number: int) -> str:
+async def _check(session: Victim, message: bytes, number: int) -> str:
     machine = session.talk.machine
     before = machine.config
-    answer = judge(message, session.tell(message))
+    answer = judge(message, await session.tell_at_length(message))
     if machine.ended is not None:
         # Only at the client's own word.
         assert machine.ended not in set(ErrorCode), machine.ended
