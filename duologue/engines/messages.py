@@ -47,6 +47,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
             this machine; 0: all goes with the messages.
         relays: Another worker with a slab gets what it makes, unchanged.
         place: Where, with an executor that has several machines.
+        asleep: It loads nothing before it is told to wake.
     """
 
     name: str
@@ -59,6 +60,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     place: Place | None = None
     slab_bytes: int = 64 * 1024 * 1024
     relays: bool = False
+    asleep: bool = False
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):
@@ -113,17 +115,63 @@ class Stop(_Message, frozen=True):
     """End all jobs and leave."""
 
 
+class Sleep(_Message, frozen=True):
+    """Let memory go; answered by ``Rested``. No job is open.
+
+    Args:
+        level: See ``lifecycle_port``.
+    """
+
+    level: int
+
+
+class Wake(_Message, frozen=True):
+    """Be ready for jobs again; answered by ``Rested``."""
+
+
 JobMessage = Open | Append | Finish | Grant | Cancel
-ToWorker = JobMessage | Stop
+OfWorker = Stop | Sleep | Wake
+"""What concerns no job."""
+
+ToWorker = JobMessage | OfWorker
 
 
 # From a worker
 
 
+class Begun(_Message, frozen=True):
+    """A phase of the start begins, see ``worker_model``."""
+
+    phase: str
+
+
 class Ready(_Message, frozen=True):
-    """The runner is loaded and warm."""
+    """The runner is loaded and warm.
+
+    Args:
+        level: The worker sleeps at this level, and nothing is loaded; 0: it is awake.
+    """
 
     took_s: float
+    level: int = 0
+
+
+class Rested(_Message, frozen=True):
+    """What came of ``Sleep`` or ``Wake``.
+
+    Args:
+        level: At which the worker sleeps now, whatever went wrong; 0: it is awake.
+        freed_bytes: Of its processes' resident memory, as measured; less than 0: it has more.
+        device_freed_bytes: Of memory that its process has taken of devices.
+        code, message: As of an ``EngineError``, where it was not done.
+    """
+
+    level: int
+    freed_bytes: int = 0
+    device_freed_bytes: int = 0
+    took_s: float = 0.0
+    code: str = ""
+    message: str = ""
 
 
 class JobOutput(_Message, frozen=True):
@@ -173,7 +221,7 @@ class Died(_Message, frozen=True):
 
 
 JobReport = JobOutput | JobTaken | JobEnded
-FromWorker = Ready | JobReport | Died
+FromWorker = Begun | Ready | Rested | JobReport | Died
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -77,6 +77,8 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         credit: How far the stage may be ahead of the next one, in its outputs' units (see
             ``credit.cost``). Has no effect on the last stage, whose credit comes with requests.
         edge: A name of ``edges.EDGES``: how outputs become inputs of the next stage.
+        wake_on_request: While it sleeps, a request wakes it and waits in its queue; else it is
+            refused.
         slab_mib: Shared memory for large payloads on their way to a worker of the executor
             ``process``, and as much for those from it; memory is taken as it is used. What finds
             no room goes through the socket; 0: everything does.
@@ -100,6 +102,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     credit: Count | None = None
     edge: str = "forward"
     slab_mib: SlabMib = 64
+    wake_on_request: bool = False
 
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

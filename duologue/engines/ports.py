@@ -117,7 +117,8 @@ class EnginePort(Protocol):
         """Accept a request; its events go to ``subscriber``, ending with one ``Ended``.
 
         Raises:
-            CapacityError: All slots of a stage are taken and so is its queue.
+            CapacityError: All slots of a stage are taken and so is its queue; or a stage sleeps, or
+                is paused.
             EngineError: No such pipeline, no replica of a stage is alive, the id is in use, or the
                 first input is larger than all that may wait for a request.
         """

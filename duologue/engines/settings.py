@@ -39,6 +39,12 @@ class EngineSettings(Section):
     start_timeout_s: Seconds = 300.0
     """Time in which a worker must have loaded and warmed its model."""
 
+    start_parallel: Annotated[int, Field(ge=0, le=4096)] = 0
+    """How many workers may load their models at a time; 0: all, side by side."""
+
+    start_free_mib: Annotated[int, Field(ge=0)] = 0
+    """While this machine has less free memory than so many MiB, one worker loads at a time."""
+
     stop_timeout_s: Seconds = 5.0
     """Time that workers have to leave when the engine stops; then they are killed."""
 

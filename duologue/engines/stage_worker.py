@@ -13,8 +13,10 @@ from typing import Final
 
 from duologue.core.clock import Clock
 from duologue.core.errors import EngineError, OutOfMemory
+from duologue.engines.lifecycle_port import IN_TRANSITION, STAGE_ASLEEP
 from duologue.engines.messages import (
     Append,
+    Begun,
     Cancel,
     Finish,
     FromWorker,
@@ -23,18 +25,22 @@ from duologue.engines.messages import (
     JobMessage,
     JobOutput,
     JobTaken,
+    OfWorker,
     Open,
     Ready,
     Report,
+    Rested,
+    Sleep,
     Stop,
     ToWorker,
+    Wake,
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Outcome
 from duologue.engines.runners.contract import Job, Runner, Step
-from duologue.engines.runners.registry import Built, Wake
-from duologue.engines.schedulers.base import Scheduler
+from duologue.engines.schedulers.base import Choice, Scheduler
 from duologue.engines.worker_inbox import WorkerInbox
+from duologue.engines.worker_model import Load, WorkerModel
 
 TELL_BYTES = 16 * 1024
 """Of what its steps took a job tells when it is so much: with every frame of audio it would
@@ -83,7 +89,7 @@ class _Record:
         return report
 
 
-_News = tuple[_Record, JobMessage] | Stop | _Woken
+_News = tuple[_Record, JobMessage] | OfWorker | _Woken
 
 
 class StageWorker:
@@ -91,6 +97,7 @@ class StageWorker:
 
     Args:
         load: Makes the runner. Called in ``run``, hence in the working thread.
+        asleep: Nothing is loaded before ``Wake``.
         schedule: Makes the scheduler from the runner's ``max_batch``.
         post: Takes reports; called in the working thread. May wait, which slows the steps.
 
@@ -104,16 +111,18 @@ class StageWorker:
     def __init__(
         self,
         *,
-        load: Callable[[Wake], Built],
+        load: Load,
         schedule: Callable[[int], Scheduler],
         post: Callable[[Report], None],
         clock: Clock,
+        asleep: bool = False,
     ) -> None:
-        self._load = load
         self._schedule = schedule
         self._post = post
         self._clock = clock
-        self._wakes_itself = False
+        self._starts_asleep = asleep
+        self._model = WorkerModel(load, self.wake, self._announce, clock)
+        self._scheduler: Scheduler | None = None
         self._inbox: WorkerInbox[_News] = WorkerInbox()
         self._wake_due = False
         self._records: dict[str, _Record] = {}
@@ -127,7 +136,7 @@ class StageWorker:
         """Take messages, in order. A cancel takes effect at once, in the midst of a step."""
         news: list[_News] = []
         for message in messages:
-            if isinstance(message, Stop):
+            if isinstance(message, OfWorker):
                 news.append(message)
                 continue
             record = self._record_of(message)
@@ -148,28 +157,56 @@ class StageWorker:
             DuologueError: The runner cannot be loaded.
         """
         started = self._clock.now()
-        runner, self._wakes_itself = self._load(self.wake)
-        runner.warm_up()
-        scheduler = self._schedule(runner.max_batch)
-        self._outgoing.append(Ready(took_s=self._clock.now() - started))
+        model = self._model
+        if not self._starts_asleep:
+            model.load()
+        self._outgoing.append(Ready(self._clock.now() - started, model.level))
         timeout_s: float | None = 0.0
         while True:
             self._flush()
             for news in self._inbox.take(timeout_s):
-                self._apply(news, runner)
+                self._apply(news)
             if self._stopping:
                 break
-            choice = scheduler.next_batch(self._ready_jobs(runner), self._clock.now())
+            choice = self._choice()
             if choice.batch:
-                self._step(choice.batch, runner)
+                self._step(choice.batch)
                 timeout_s = 0.0
             elif choice.wake_at is not None:
                 timeout_s = max(0.0, choice.wake_at - self._clock.now())
             else:
                 timeout_s = None
         for record in list(self._records.values()):
-            self._end(record, runner, Outcome.CANCELLED)
+            self._end(record, Outcome.CANCELLED)
         self._flush()
+
+    @property
+    def _runner(self) -> Runner:
+        """The one that is awake. No variable may hold it when it is told to sleep."""
+        runner = self._model.runner
+        assert runner is not None, "a worker that sleeps has no jobs"
+        return runner
+
+    def _announce(self, phase: str) -> None:
+        self._post(Report([Begun(phase)]))
+
+    def _choice(self) -> Choice:
+        if self._model.level:
+            return Choice(())
+        if self._scheduler is None:
+            self._scheduler = self._schedule(self._runner.max_batch)
+        return self._scheduler.next_batch(self._ready_jobs(), self._clock.now())
+
+    def _rest(self, message: Sleep | Wake) -> Rested:
+        model = self._model
+        if isinstance(message, Wake):
+            return model.wake()
+        if self._records:
+            text = f"{len(self._records)} jobs are open"
+            return Rested(model.level, code=IN_TRANSITION, message=text)
+        self._scheduler = None
+        self._waiting.clear()
+        return model.sleep(message.level)
 
     def _record_of(self, message: JobMessage) -> _Record | None:
         """Find or make the record of a message; ``None`` where its job has ended."""
@@ -183,24 +220,30 @@ class StageWorker:
             found.job.cancelled = True
         return found
 
-    def _apply(self, news: _News, runner: Runner) -> None:
+    def _apply(self, news: _News) -> None:
         match news:
             case (record, message):
                 # Its job may have ended meanwhile, and another may have its id.
                 if not record.ended:
-                    self._apply_to_job(message, record, runner)
+                    self._apply_to_job(message, record)
             case Stop():
                 self._stopping = True
+            case Sleep() | Wake():
+                self._outgoing.append(self._rest(news))
             case _Woken():
                 self._wake_due = False  # first: what happens from here on is said anew
                 for each in list(self._records.values()):
                     if each.opened:
                         self._waiting.setdefault(each.job.id, each)
 
-    def _apply_to_job(self, message: JobMessage, record: _Record, runner: Runner) -> None:
+    def _apply_to_job(self, message: JobMessage, record: _Record) -> None:
         job = record.job
         if job.cancelled:
-            self._end(record, runner, Outcome.CANCELLED)
+            self._end(record, Outcome.CANCELLED)
+            return
+        if self._model.level:
+            asleep = EngineError("the model sleeps", code=STAGE_ASLEEP)
+            self._end(record, Outcome.FAILED, asleep)
             return
         match message:
             case Append(payload=payload):
@@ -210,12 +253,12 @@ class StageWorker:
                 if first is not None:
                     record.give(first)
                 try:
-                    runner.open(job)
+                    self._runner.open(job)
                 except EngineError as exc:
-                    self._end(record, runner, Outcome.FAILED, exc)
+                    self._end(record, Outcome.FAILED, exc)
                     return
                 except MemoryError:
-                    self._end(record, runner, Outcome.FAILED, _no_memory("to open a job"))
+                    self._end(record, Outcome.FAILED, _no_memory("to open a job"))
                     return
                 record.opened = True
             case Finish():
@@ -227,24 +270,25 @@ class StageWorker:
                 raise AssertionError("a cancelled job is marked before its cancel is applied")
         self._waiting.setdefault(job.id, record)
 
-    def _ready_jobs(self, runner: Runner) -> list[Job]:
+    def _ready_jobs(self) -> list[Job]:
+        runner = self._runner
         ready = []
         for job_id, record in list(self._waiting.items()):
             job = record.job
             if not runner.ready(job):
                 del self._waiting[job_id]
-                if job.input_ended and not job.inputs and not self._wakes_itself:
-                    self._end(record, runner, Outcome.COMPLETED)
+                if job.input_ended and not job.inputs and not self._model.wakes_itself:
+                    self._end(record, Outcome.COMPLETED)
             elif job.credit is not None and job.credit <= 0:
                 del self._waiting[job_id]
             else:
                 ready.append(job)
         return ready
 
-    def _step(self, batch: Sequence[Job], runner: Runner) -> None:
+    def _step(self, batch: Sequence[Job]) -> None:
         started = self._clock.now()
         try:
-            steps = runner.step(batch)
+            steps = self._runner.step(batch)
         except EngineError as exc:
             steps = [Step(error=exc)] * len(batch)
         except MemoryError:
@@ -253,37 +297,35 @@ class StageWorker:
             steps = [Step(error=_no_memory(f"for a step of {len(batch)} jobs"))] * len(batch)
         duration_s = self._clock.now() - started
         for job, step in zip(batch, steps, strict=True):
-            self._take_result(self._records[job.id], step, runner)
+            self._take_result(self._records[job.id], step)
         self._flush(duration_s)
 
-    def _take_result(self, record: _Record, step: Step, runner: Runner) -> None:
+    def _take_result(self, record: _Record, step: Step) -> None:
         job = record.job
         if job.cancelled:
-            self._end(record, runner, Outcome.CANCELLED)
+            self._end(record, Outcome.CANCELLED)
             return
         for payload in step.outputs:
             self._outgoing.append(JobOutput(job.id, payload))
             if job.credit is not None:
                 job.credit -= payload.cost()
         if step.error is not None:
-            self._end(record, runner, Outcome.FAILED, step.error)
+            self._end(record, Outcome.FAILED, step.error)
         elif step.done:
-            self._end(record, runner, Outcome.COMPLETED)
+            self._end(record, Outcome.COMPLETED)
         else:
             if taken := record.take_report():
                 self._outgoing.append(taken)
             self._waiting.pop(job.id, None)
             self._waiting[job.id] = record
 
-    def _end(
-        self, record: _Record, runner: Runner, outcome: Outcome, error: EngineError | None = None
-    ) -> None:
+    def _end(self, record: _Record, outcome: Outcome, error: EngineError | None = None) -> None:
         job = record.job
         record.ended = True
         del self._records[job.id]
         self._waiting.pop(job.id, None)
         if record.opened:
-            runner.close(job)
+            self._runner.close(job)
         if error is None:
             self._outgoing.append(JobEnded(job.id, outcome))
         else:

@@ -12,20 +12,30 @@ from pathlib import Path
 from duologue.core.clock import SystemClock
 from duologue.core.errors import ConfigError, DuologueError
 from duologue.engines.messages import Died, Report, WorkerSpec
-from duologue.engines.runners.registry import RunnerRegistry
+from duologue.engines.runners.registry import Built, RunnerRegistry, Wake
 from duologue.engines.schedulers import SCHEDULERS
 from duologue.engines.stage_worker import StageWorker
+from duologue.engines.worker_model import IMPORT, LOAD, Announce
 
 WORKER_CRASHED = "worker_crashed"
 
 
 def make_worker(spec: WorkerSpec, post: Callable[[Report], None]) -> StageWorker:
     """Make the worker that ``spec`` describes; its runner is found and loaded when it runs."""
+
+    def load(wake: Wake, announce: Announce) -> Built:
+        runners = RunnerRegistry.installed()
+        announce(IMPORT)
+        runner_type = runners.load(spec.runner)
+        announce(LOAD)
+        return runners.make(spec.runner, runner_type, spec.settings, wake)
+
     return StageWorker(
-        load=lambda wake: RunnerRegistry.installed().build(spec.runner, spec.settings, wake),
+        load=load,
         schedule=SCHEDULERS[spec.scheduler],
         post=post,
         clock=SystemClock(),
+        asleep=spec.asleep,
     )
 
 

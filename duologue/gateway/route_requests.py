@@ -166,6 +166,14 @@ class RouteRequests:
             outputs.close()
 
 
+_REFUSALS = (
+    ErrorCode.SERVER_FULL,
+    ErrorCode.HOST_LOST,
+    ErrorCode.STAGE_ASLEEP,
+    ErrorCode.STAGE_PAUSED,
+)
+
+
 def _end(ended: Ended) -> Exception:
     if ended.outcome is Outcome.COMPLETED:
         return StopAsyncIteration()
@@ -175,7 +183,7 @@ def _end(ended: Ended) -> Exception:
             code=ErrorCode.CONTEXT_LENGTH_EXCEEDED,
             param="messages",
         )
-    if ended.code in (ErrorCode.SERVER_FULL, ErrorCode.HOST_LOST):
-        # Of an engine in another process, which cannot refuse at once.
+    if ended.code in _REFUSALS:
+        # Of an engine in another process, which cannot refuse at once; or while it waited.
         return CapacityError(ended.message, code=ended.code, retry_after_s=RETRY_AFTER_S)
     return EngineError(ended.message or ended.outcome.value, code=ended.code or None)

@@ -115,6 +115,11 @@ class ErrorCode(StrEnum):
     REPLICA_LOST = "replica_lost"
     HOST_LOST = "session_host_lost"
     OUT_OF_MEMORY = "out_of_memory"
+    STAGE_ASLEEP = "stage_asleep"
+    STAGE_PAUSED = "stage_paused"
+    STAGE_NOT_FOUND = "stage_not_found"
+    STAGE_IN_TRANSITION = "stage_in_transition"
+    SLEEP_UNSUPPORTED = "sleep_unsupported"
     PLUGIN_ERROR = "plugin_error"
     INVALID_CONFIG = "invalid_config"
     SERVER_ERROR = "server_error"
@@ -280,6 +285,17 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
             503, "The process that held the session is gone; open a new one.", close_code=1012
         ),
         ErrorCode.OUT_OF_MEMORY: _server(503, "A model had no memory left for this request."),
+        ErrorCode.STAGE_ASLEEP: ErrorRow(
+            "overloaded_error", 503, 1013, True, "A model that this needs is asleep."
+        ),
+        ErrorCode.STAGE_PAUSED: ErrorRow(
+            "overloaded_error", 503, 1013, True, "A model that this needs is paused."
+        ),
+        ErrorCode.STAGE_NOT_FOUND: _client(404, "There is no such stage."),
+        ErrorCode.STAGE_IN_TRANSITION: _client(
+            409, "The stage is on its way to sleep, or waking.", retry=True
+        ),
+        ErrorCode.SLEEP_UNSUPPORTED: _server(501, "This model cannot sleep.", retry=False),
         ErrorCode.PLUGIN_ERROR: _server(500, "The session failed.", retry=False),
         ErrorCode.INVALID_CONFIG: _server(500, "The server is misconfigured.", retry=False),
         ErrorCode.SERVER_ERROR: _server(500, "The server had an internal error."),

@@ -32,6 +32,11 @@ ROBOT_OUTCOMES = ("answered", "stale", "late", "failed", "refused")
 STUCK = ("unanswered", "broken_off", "inaudible")
 """How an answer is stuck: nothing came of it, nothing more came, or its text without its sound."""
 
+STAGE_TRANSITIONS = tuple(
+    f"{name}{suffix}" for name in ("sleep", "wake", "pause", "resume") for suffix in ("", "_failed")
+)
+"""What was ordered of a stage, and whether it came about."""
+
 HTTP_STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 """Classes, since each status would be a series for each route."""
 
@@ -287,6 +292,33 @@ class Metrics:
             "Workers that died, hung or could not be started.",
             "stage",
             labels.stages,
+        )
+        self.stage_asleep = self._gauges(
+            "duologue_stage_asleep",
+            "The level at which all workers of the stage sleep; 0: some are awake.",
+            "stage",
+            labels.stages,
+        )
+        self.stage_paused = self._gauges(
+            "duologue_stage_paused",
+            "1 while the stage begins no work.",
+            "stage",
+            labels.stages,
+        )
+        self.stage_freed = self._gauges(
+            "duologue_stage_freed_bytes",
+            "Memory of host and devices that was free after the stage last went to sleep.",
+            "stage",
+            labels.stages,
+        )
+        self.stage_transitions: Grid[Counter] = Grid(Counter, labels.stages, STAGE_TRANSITIONS)
+        self._figures.append(
+            Figure(
+                "duologue_stage_transitions_total",
+                "Stages that went to sleep, woke, were paused or resumed, or failed to.",
+                ("stage", "transition"),
+                self.stage_transitions,
+            )
         )
         self.listening_failed = self._counters(
             "duologue_listening_failed_total",

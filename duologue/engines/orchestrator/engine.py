@@ -20,6 +20,7 @@ from duologue.engines.edges import EDGES, Edge
 from duologue.engines.executors import EXECUTORS
 from duologue.engines.executors.base import Executor, HoldsPayloads
 from duologue.engines.messages import JobEnded, JobOutput, JobReport, JobTaken, Open
+from duologue.engines.orchestrator.lifecycle import Lifecycle
 from duologue.engines.orchestrator.request_table import (
     DUPLICATE_REQUEST,
     Deliver,
@@ -34,7 +35,10 @@ from duologue.engines.pipeline import Pipeline
 from duologue.engines.placement import places_of
 from duologue.engines.pools.fleet import Fleet, Progress
 from duologue.engines.pools.replica import ReplicaChange, ReplicaState
+from duologue.engines.pools.stage_life import Effect as LifeEffect
 from duologue.engines.pools.stage_pool import StagePool, StageStats
+from duologue.engines.pools.start_gate import StartGate
+from duologue.engines.pools.start_report import StartReport, report
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Request, Subscriber
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
@@ -90,6 +94,7 @@ class Engine:
         }
         self._beside = [each for each in available.values() if isinstance(each, HoldsPayloads)]
         places = {each.name: places_of(each) for each in pipelines.values()}
+        gate = StartGate(settings.start_parallel, settings.start_free_mib * 2**20)
         self._pools = {
             pipeline.stage_key(index): StagePool(
                 pipeline.stage_key(index),
@@ -100,6 +105,7 @@ class Engine:
                 self._clock,
                 relays=pipeline.relays(index),
                 places=places[pipeline.name].get(stage.name, ()),
+                gate=gate,
             )
             for pipeline in pipelines.values()
             for index, stage in enumerate(pipeline.stages)
@@ -109,8 +115,13 @@ class Engine:
             for pipeline in pipelines.values()
             for index, stage in enumerate(pipeline.stages)
         }
-        replicas = [replica for pool in self._pools.values() for replica in pool.replicas]
-        self._fleet = Fleet(replicas, list(available.values()), settings.stop_timeout_s)
+        self._replicas = [replica for pool in self._pools.values() for replica in pool.replicas]
+        self.lifecycle = Lifecycle(
+            self._pools, self._abort, self._metrics, settings.start_timeout_s
+        )
+        self.start_report = StartReport(0.0, 0.0, [])
+        """How the workers started; empty until they have."""
+        self._fleet = Fleet(self._replicas, list(available.values()), settings.stop_timeout_s)
         self._table = RequestTable(settings.cancel_grace_s, edges)
         self._subscribers: dict[str, Subscriber] = {}
         self._accepting = False
@@ -130,7 +141,10 @@ class Engine:
             EngineError: A worker cannot be started; those that could are stopped again.
         """
         self._accepting = True
+        began = self._clock.now()
         await self._fleet.start(progress)
+        timelines = [(each.name, each.timeline) for each in self._replicas]
+        self.start_report = report(timelines, self._clock.now() - began)
 
     async def stop(self) -> bool:
         """End all requests and workers; takes little more than ``stop_timeout_s``.
@@ -139,6 +153,7 @@ class Engine:
             Whether every worker left by itself; the others were killed.
         """
         self._accepting = False  # first, since a subscriber may want to try again at once
+        self.lifecycle.stop()
         stopped = EngineError("the engine stops", code=ENGINE_STOPPED)
         for request_id in self._table.request_ids():
             self._perform(self._table.fail(request_id, stopped, self._clock.now()))
@@ -155,7 +170,8 @@ class Engine:
         """Accept a request; its events go to ``subscriber``, ending with one ``Ended``.
 
         Raises:
-            CapacityError: All slots of a stage are taken and so is its queue.
+            CapacityError: All slots of a stage are taken and so is its queue; or a stage sleeps, or
+                is paused.
             EngineError: No such pipeline, no replica of a stage is alive, the id is in use, or
                 the first input is too large.
         """
@@ -274,6 +290,15 @@ class Engine:
         if change.loss is not None and change.state is not ReplicaState.STOPPED:
             self._metrics.worker_lost[stage].inc()
         self._fleet.on_change(change)
+
+    def on_life(self, stage: str, effects: Sequence[LifeEffect]) -> None:
+        """Something follows for the life of a stage."""
+        self.lifecycle.perform(stage, effects)
+
+    def _abort(self, stage: str, job: str, error: EngineError) -> None:
+        """End a request since one of its stages takes a rest."""
+        self._perform(self._table.fail(job, error, self._clock.now()))
+        self._set_timer()
 
     def _note_failure(self, stage: str, code: str, reason: str, quote: str = "") -> None:
         self._metrics.stage_failed[stage].inc()

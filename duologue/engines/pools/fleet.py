@@ -87,6 +87,8 @@ class Fleet:
         if change.loss is not None:
             loss = change.loss
             text = f"the worker {change.name} died: {loss.reason}"
+            if change.phase:
+                text += f" (in the phase {change.phase!r} of its start)"
             started.set_exception(EngineError(text, code=loss.code))
         elif all(each.state is ReplicaState.READY for each in self._replicas):
             started.set_result(None)

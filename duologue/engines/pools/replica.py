@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import msgspec
 import structlog
 
+from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import EngineError
 from duologue.engines.executors.base import REPLICA_LOST, Executor, Loss, Worker
-from duologue.engines.messages import Ready, Report, Stop, ToWorker, WorkerSpec
+from duologue.engines.messages import Begun, Ready, Report, Stop, ToWorker, WorkerSpec
+from duologue.engines.pools.start_gate import StartGate
+from duologue.engines.pools.start_report import SPAWN, StartTimeline
 from duologue.engines.settings import EngineSettings
 
 log = structlog.get_logger(__name__)
@@ -41,13 +45,16 @@ class ReplicaChange:
 
     Args:
         took_s: How long loading and warming up took, when READY.
-        loss: Why it was lost, when it was.
+        level: At which it sleeps, when READY; 0: it is awake.
+        loss: Why it was lost, when it was; ``phase``: in which phase of its start, if in any.
     """
 
     name: str
     state: ReplicaState
     took_s: float = 0.0
+    level: int = 0
     loss: Loss | None = None
+    phase: str = ""
 
 
 class ReplicaOwner(Protocol):
@@ -55,6 +62,10 @@ class ReplicaOwner(Protocol):
 
     def on_report(self, replica: Replica, report: Report) -> None:
         """A worker said something other than that it is ready."""
+        ...
+
+    def starts_asleep(self, replica: Replica) -> bool:
+        """Tell whether a worker that is started now need not load anything."""
         ...
 
     def on_change(self, replica: Replica, change: ReplicaChange) -> None:
@@ -101,6 +112,8 @@ class Replica:
         executor: Executor,
         owner: ReplicaOwner,
         settings: EngineSettings,
+        gate: StartGate | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.name = spec.name
         self.state = ReplicaState.STARTING
@@ -117,6 +130,9 @@ class Replica:
         self._gone = asyncio.Event()
         self._failures = 0
         self._stopping = False
+        self.timeline = StartTimeline()
+        self._gate = gate or StartGate()
+        self._now = (clock or SystemClock()).now
 
     @property
     def takes_jobs(self) -> bool:
@@ -179,11 +195,22 @@ class Replica:
     async def _run_worker(self) -> None:
         self._warm.clear()
         self._gone.clear()
+        self.timeline.begin(self._now())
+        async with self._gate.turn():
+            self.timeline.enter(SPAWN, self._now())
+            await self._start_worker()
+        await self._gone.wait()
+
+    async def _start_worker(self) -> None:
+        """Start a worker; returns when it is ready or lost."""
         timeout_s = self._settings.start_timeout_s
         life = _Life(self._on_report, self._on_lost)
+        spec = self._spec
+        if self._owner.starts_asleep(self):
+            spec = msgspec.structs.replace(spec, asleep=True)
         try:
             async with asyncio.timeout(timeout_s):
-                self._worker = await self._executor.start(self._spec, life)
+                self._worker = await self._executor.start(spec, life)
                 await self._warm.wait()
         except EngineError as exc:
             life.on_lost(Loss(exc.code, exc.message))
@@ -192,15 +219,19 @@ class Replica:
             if self._worker is None:
                 life.on_lost(Loss(REPLICA_LOST, f"it did not start within {timeout_s:g} s"))
             self.kill()
-        await self._gone.wait()
 
     def _on_report(self, report: Report) -> None:
         if self.state is not ReplicaState.READY:
             match report.messages:
-                case [Ready(took_s=took_s), *_]:
+                case [Begun(phase=phase)]:
+                    self.timeline.enter(phase, self._now())
+                    return
+                case [Ready(took_s=took_s, level=level), *_]:
                     self._warm.set()
+                    self.timeline.end(self._now())
                     log.info("worker_ready", worker=self.name, took_s=round(took_s, 3))
-                    self._change(ReplicaChange(self.name, ReplicaState.READY, took_s=took_s))
+                    ready = ReplicaState.READY
+                    self._change(ReplicaChange(self.name, ready, took_s=took_s, level=level))
                     return
                 case _:
                     pass
@@ -217,7 +248,9 @@ class Replica:
         else:
             state = ReplicaState.FAILING if self._failures else ReplicaState.STARTING
             log.error("worker_lost", worker=self.name, code=loss.code, reason=loss.reason)
-        self._change(ReplicaChange(self.name, state, loss=loss))
+        phase = self.timeline.phase
+        self.timeline.end(self._now())
+        self._change(ReplicaChange(self.name, state, loss=loss, phase=phase))
 
     def _change(self, change: ReplicaChange) -> None:
         self.state = change.state

@@ -14,6 +14,7 @@ from typing import Protocol
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, EngineError, ReplicaLost
 from duologue.engines.executors.base import REPLICA_LOST, Executor, Loss
+from duologue.engines.lifecycle_port import STAGE_ASLEEP, STAGE_PAUSED
 from duologue.engines.messages import (
     Append,
     Cancel,
@@ -25,17 +26,24 @@ from duologue.engines.messages import (
     Open,
     Place,
     Report,
+    Rested,
+    ToWorker,
     WorkerSpec,
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import StageSpec
 from duologue.engines.pools.input_allowance import InputAllowance
 from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
+from duologue.engines.pools.stage_life import Effect, LifeState, StageLife
+from duologue.engines.pools.start_gate import StartGate
 from duologue.engines.ports import Outcome
 from duologue.engines.settings import EngineSettings
 
 _SHORTEST_RETRY_S = 1.0
 _LONGEST_RETRY_S = 60.0
+_ASLEEP_RETRY_S = 30.0
+"""Nobody knows when a stage that sleeps, or a pause, will end."""
+
 _SMOOTHING = 0.1
 
 
@@ -60,6 +68,10 @@ class StageObserver(Protocol):
 
     def on_replica_change(self, stage: str, change: ReplicaChange) -> None:
         """A replica is ready, or was lost."""
+        ...
+
+    def on_life(self, stage: str, effects: Sequence[Effect]) -> None:
+        """Something follows for the life of the stage (``stage_life``)."""
         ...
 
 
@@ -135,17 +147,26 @@ class StagePool:
         *,
         relays: bool = False,
         places: Sequence[Place] = (),
+        gate: StartGate | None = None,
     ) -> None:
         self.key = key
         self._spec = spec
         self._observer = observer
         self._clock = clock
         self.replicas = [
-            Replica(_worker_spec(spec, key, number, place, relays), executor, self, settings)
+            Replica(
+                _worker_spec(spec, key, number, place, relays),
+                *(executor, self, settings, gate, clock),
+            )
             for number, place in zip_longest(range(spec.replicas), places)
         ]
         self._placed: dict[str, _Placed] = {}
         self._queued: dict[str, _Queued] = {}
+        self.life = StageLife(
+            [replica.name for replica in self.replicas],
+            busy=lambda: bool(self._placed),
+            waiting=lambda: bool(self._queued),
+        )
         self._mean_job_s = _SHORTEST_RETRY_S
 
     def check_room(self, first: Payload | None = None) -> None:
@@ -155,16 +176,20 @@ class StagePool:
             first: The input that the job would begin with.
 
         Raises:
-            CapacityError: All slots are taken and so is the queue.
+            CapacityError: All slots are taken and so is the queue; or the stage sleeps, or is
+                paused.
             ReplicaLost: No replica runs, and the last attempts to start one failed.
             EngineError: ``first`` is larger than all that may wait for a job.
         """
         if first is not None:
             InputAllowance(self._spec.max_input_bytes).add(first)
+        self._check_life()
         dead = (ReplicaState.FAILING, ReplicaState.STOPPED)
         if all(replica.state in dead for replica in self.replicas):
             raise ReplicaLost(f"no worker of the stage {self.key} is alive; its log says why")
         if self._roomiest() is None and self._waiting_for_others() >= self._spec.queue:
+            if self.life.paused:
+                raise self._resting("is paused, and its queue is full", STAGE_PAUSED)
             slots = self._spec.replicas * self._spec.max_jobs
             raise CapacityError(
                 f"stage {self.key}: {slots} of {slots} slots are taken, and all "
@@ -181,8 +206,26 @@ class StagePool:
         replica = self._roomiest() if not self._queued else None
         if replica is not None:
             self._place(message.job, queued, replica)
-        else:
-            self._queued[message.job] = queued
+            return
+        self._queued[message.job] = queued
+        if self.life.state is LifeState.ASLEEP:
+            self._live(self.life.wake())
+
+    def tell(self, replica: str, message: ToWorker) -> None:
+        """Send a replica what concerns no job."""
+        self._replica(replica).send(message)
+
+    def kill(self, replica: str) -> None:
+        """Be rid of a replica's worker, which does not answer."""
+        self._replica(replica).kill()
+
+    def jobs(self, *, running: bool, queued: bool) -> list[str]:
+        """Return the jobs that have a slot, and those that wait for one."""
+        return [*(self._placed if running else ()), *(self._queued if queued else ())]
+
+    def fill(self) -> None:
+        """Place what waits: work may begin again."""
+        self._fill()
 
     def send(self, message: JobMessage) -> None:
         """Send to a job, wherever it is. One that has ended is no error: its end crossed this."""
@@ -199,6 +242,7 @@ class StagePool:
         elif isinstance(message, Cancel):
             if placed is None:
                 self._end(message.job, Outcome.CANCELLED)
+                self._look_idle()
                 return
             placed.replica.unanswered.add(message.job)
         job.send(message)
@@ -240,6 +284,9 @@ class StagePool:
                 case JobEnded(job=job) if job in replica.jobs:
                     self._release(job)
                     self._observer.on_job_report(self.key, message)
+                    self._look_idle()
+                case Rested():
+                    self._live(self.life.on_rested(replica.name, message))
                 case _:
                     # News of the replica, which has taken it, or of a job that has ended here:
                     # a correct worker says nothing after a job's end.
@@ -248,12 +295,51 @@ class StagePool:
     def on_change(self, replica: Replica, change: ReplicaChange) -> None:
         """Place what waits on a new worker, or end what a lost one held."""
         if change.state is ReplicaState.READY:
+            self._live(self.life.on_ready(replica.name, change.level))
             self._fill()
         elif change.loss is not None:
             self._end_all(list(replica.jobs), change.loss)
             if all(each.state is ReplicaState.FAILING for each in self.replicas):
                 self._end_all(list(self._queued), change.loss)
+            again = change.state is ReplicaState.FAILING
+            self._live(self.life.on_lost(replica.name, again=again))
+            self._look_idle()
         self._observer.on_replica_change(self.key, change)
+
+    def starts_asleep(self, replica: Replica) -> bool:
+        """Tell whether a worker that is started now need not load anything."""
+        return self.life.starts_asleep(replica.name)
+
+    def _check_life(self) -> None:
+        life = self.life
+        if life.paused and life.refuses_queue:
+            raise self._resting("is paused", STAGE_PAUSED)
+        if life.state is LifeState.AWAKE:
+            return
+        comes = life.state in (LifeState.ASLEEP, LifeState.WAKING)
+        if not (comes and self._spec.wake_on_request):
+            raise self._resting(f"is {life.shown.replace('_', ' ')}", STAGE_ASLEEP)
+
+    def _resting(self, how: str, code: str) -> CapacityError:
+        return CapacityError(f"the stage {self.key} {how}", code=code, retry_after_s=self._rest_s())
+
+    def _rest_s(self) -> float:
+        """How long a rest may last: a start, where it is over soon."""
+        took_s = max(each.timeline.took_s for each in self.replicas)
+        if self.life.state is LifeState.WAKING:
+            return min(max(took_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
+        return _ASLEEP_RETRY_S
+
+    def _live(self, effects: Sequence[Effect]) -> None:
+        if effects:
+            self._observer.on_life(self.key, effects)
+
+    def _look_idle(self) -> None:
+        if self.life.draining or self.life.pausing:
+            self._live(self.life.on_idle())
+
+    def _replica(self, name: str) -> Replica:
+        return next(each for each in self.replicas if each.name == name)
 
     def _end_all(self, jobs: Iterable[str], loss: Loss) -> None:
         for job in jobs:
@@ -265,8 +351,10 @@ class StagePool:
         self._observer.on_job_report(self.key, JobEnded(job, outcome, code, message))
 
     def _roomiest(self) -> Replica | None:
+        if not self.life.takes_work:
+            return None
         best = min(
-            (each for each in self.replicas if each.takes_jobs),
+            (each for each in self.replicas if each.takes_jobs and not self._level(each)),
             key=lambda each: len(each.jobs),
             default=None,
         )
@@ -275,9 +363,14 @@ class StagePool:
     def _waiting_for_others(self) -> int:
         """How many wait for the end of another job, rather than for a worker to take jobs again."""
         free_soon = sum(
-            self._spec.max_jobs - len(each.jobs) for each in self.replicas if each.will_take_jobs
+            self._spec.max_jobs - len(each.jobs)
+            for each in self.replicas
+            if each.will_take_jobs or self._level(each)
         )
-        return len(self._queued) - free_soon
+        return len(self._queued) - (0 if self.life.paused else free_soon)
+
+    def _level(self, replica: Replica) -> int:
+        return self.life.level_of(replica.name)
 
     def _place(self, job: str, queued: _Queued, replica: Replica) -> None:
         now = self._clock.now()

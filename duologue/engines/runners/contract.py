@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import Payload
@@ -92,4 +92,45 @@ class Runner(Protocol):
 
     def close(self, job: Job) -> None:
         """Free what ``open`` took. Called exactly once per opened job, also after a cancel."""
+        ...
+
+
+@runtime_checkable
+class Capturing(Protocol):
+    """A runner whose steps replay graphs, which are made once."""
+
+    def capture(self) -> None:
+        """Make them. Called once, before ``warm_up``."""
+        ...
+
+
+@runtime_checkable
+class Sleeper(Protocol):
+    """A runner that has something to do when its memory is to be let go.
+
+    Which levels there are says its ``RunnerType.sleep_levels``. One that holds nothing but what
+    goes with it needs none of this: at level 2 the worker drops it, and builds another at wake.
+
+    Concurrency:
+        As of ``Runner``. No job is open.
+    """
+
+    def sleep(self, level: int) -> None:
+        """Let memory go: at level 1 all but the weights, which are kept in the host's memory.
+
+        At level 2, whatever would outlive the runner: it is dropped after this. May be called at
+        level 2 while it sleeps at level 1.
+
+        Raises:
+            EngineError: It cannot, and is as it was.
+        """
+        ...
+
+    def wake(self) -> None:
+        """Be as before, after level 1.
+
+        Raises:
+            EngineError: It cannot, and sleeps on.
+            MemoryError: Likewise.
+        """
         ...

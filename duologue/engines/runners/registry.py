@@ -62,16 +62,24 @@ class RunnerType(Generic[S]):
             connection. It then calls ``wake`` when ``ready`` may have changed, and it alone says
             when a job is done. A job of any other runner is complete once its input has ended
             and ``ready`` says no.
+        sleep_levels: At which it can sleep (see ``lifecycle_port``). 2: its memory is free once
+            nobody holds it, and it can be built again. 1: it is a ``Sleeper``.
     """
 
     settings: type[S]
     build: Callable[[S, Wake], Runner]
     wakes_itself: bool = False
+    sleep_levels: tuple[int, ...] = ()
 
     @classmethod
-    def plain(cls, settings: type[S], build: Callable[[S], Runner]) -> RunnerType[S]:
+    def plain(
+        cls,
+        settings: type[S],
+        build: Callable[[S], Runner],
+        sleep_levels: tuple[int, ...] = (),
+    ) -> RunnerType[S]:
         """Make the type of a runner that only ever waits for its jobs' inputs."""
-        return cls(settings, lambda values, _wake: build(values))
+        return cls(settings, lambda values, _wake: build(values), sleep_levels=sleep_levels)
 
 
 class Built(NamedTuple):
@@ -79,6 +87,7 @@ class Built(NamedTuple):
 
     runner: Runner
     wakes_itself: bool
+    sleep_levels: tuple[int, ...] = ()
 
 
 def from_entry_points() -> Mapping[str, str]:
@@ -146,13 +155,21 @@ class RunnerRegistry:
         Raises:
             ConfigError: As ``load``, or a setting is unknown or has a wrong value.
         """
-        runner_type = self.load(name)
+        return self.make(name, self.load(name), settings, wake)
+
+    @staticmethod
+    def make(
+        name: str, runner_type: RunnerType[Any], settings: Mapping[str, Any], wake: Wake
+    ) -> Built:
+        """Make a runner of a type that was loaded; raises as ``build``."""
         try:
             values = msgspec.convert(settings, runner_type.settings)
         except msgspec.ValidationError as exc:
             known = ", ".join(field.name for field in msgspec.structs.fields(runner_type.settings))
             raise ConfigError(f"settings of the runner {name!r}: {exc}; it takes {known}") from exc
-        return Built(runner_type.build(values, wake), runner_type.wakes_itself)
+        return Built(
+            runner_type.build(values, wake), runner_type.wakes_itself, runner_type.sleep_levels
+        )
 
     def _look_further(self) -> None:
         if self._discover is not None:

@@ -16,14 +16,19 @@ from duologue.engines.messages import (
     Open,
     Ready,
     Report,
+    Rested,
+    Sleep,
+    Wake,
 )
 from duologue.engines.payloads import AudioChunk, Payload
 from duologue.engines.ports import Outcome
 from duologue.engines.runners.contract import Job, Step
-from duologue.engines.runners.registry import Built, Wake
+from duologue.engines.runners.registry import Built
+from duologue.engines.runners.registry import Wake as WakeUp
 from duologue.engines.schedulers.base import Choice
 from duologue.engines.schedulers.fifo import Fifo
 from duologue.engines.stage_worker import TELL_BYTES, StageWorker
+from duologue.engines.worker_model import Announce
 from tests.fakes.clock import FakeClock
 from tests.unit.engines.worker_scene import EchoRunner, Scene, stream, word
 
@@ -38,7 +43,7 @@ class TestLife:
         assert scene.reports[0].messages == [Ready(took_s=0.0)]
 
     def test_a_runner_that_cannot_be_loaded_is_the_callers_to_report(self) -> None:
-        def load(_wake: Wake) -> Built:
+        def load(_wake: WakeUp, _announce: Announce) -> Built:
             raise ConfigError("no such runner")
 
         reports: list[Report] = []
@@ -369,3 +374,37 @@ class TestWaking:
         scene = Scene(schedule=Later)
         scene.run(Open("a", word("x")))
         assert scene.text("a") == "x"
+
+
+class TestRest:
+    def test_it_sleeps_and_wakes_when_told_and_answers(self) -> None:
+        scene = Scene(sleep_levels=(2,))
+        scene.then = [[Sleep(2)], [Wake()], [Open("a", word("hi"))]]
+        scene.run()
+        rested = [each for each in scene.said if isinstance(each, Rested)]
+        assert [each.level for each in rested] == [2, 0]
+        assert scene.phases == ["load", "warm_up", "load", "warm_up"]
+        assert scene.end("a").outcome is COMPLETED
+
+    def test_it_does_not_sleep_while_jobs_are_open(self) -> None:
+        scene = Scene(sleep_levels=(2,))
+        scene.then = [[Sleep(2)], [Append("a", word("go on")), Finish("a")]]
+        scene.run(stream("a"))
+        (rested,) = [each for each in scene.said if isinstance(each, Rested)]
+        assert (rested.level, rested.code) == (0, "stage_in_transition")
+        assert scene.text("a") == "go on"
+
+    def test_a_job_that_comes_while_it_sleeps_fails(self) -> None:
+        scene = Scene(sleep_levels=(2,))
+        scene.then = [[Open("a", word("hi"))]]
+        scene.run(Sleep(2))
+        assert (scene.end("a").outcome, scene.end("a").code) == (FAILED, "stage_asleep")
+        assert "open a" not in scene.runner.calls
+
+    def test_one_that_starts_asleep_is_ready_and_loads_at_wake(self) -> None:
+        scene = Scene(asleep=True)
+        scene.then = [[Wake()], [Open("a", word("hi"))]]
+        scene.run()
+        assert scene.reports[0].messages == [Ready(took_s=0.0, level=2)]
+        assert scene.runner.calls[0] == "warm_up"
+        assert scene.text("a") == "hi"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from duologue.engines import framing
 from duologue.engines.messages import (
+    Begun,
     FromWorker,
     JobEnded,
     JobOutput,
@@ -58,9 +59,12 @@ class TestProcess:
         reader = framing.FrameReader()
         with child() as (process, link):
             link.sendall(framing.encode(SCRIPT))
-            assert isinstance(listen(link, reader)[0], Ready)
-            link.sendall(framing.encode_messages([Open("a", TextDelta("hi"))]))
             heard: list[FromWorker] = []
+            while not any(isinstance(each, Ready) for each in heard):
+                heard += listen(link, reader)
+            assert heard[0] == Begun("import")
+            link.sendall(framing.encode_messages([Open("a", TextDelta("hi"))]))
+            heard = []
             while len(heard) < 2:
                 heard += listen(link, reader)
             assert heard == [JobOutput("a", TextDelta("hi")), JobEnded("a", Outcome.COMPLETED)]

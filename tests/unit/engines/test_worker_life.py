@@ -4,6 +4,7 @@ import pytest
 
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.messages import (
+    Begun,
     Died,
     FromWorker,
     JobEnded,
@@ -44,8 +45,9 @@ class TestServe:
         worker.receive((Open("a", TextDelta("one")), Stop()))
         serve(worker, reports.append)
         messages = [message for report in reports for message in report.messages]
-        assert isinstance(messages[0], Ready)
-        assert messages[1:] == [JobEnded("a", Outcome.CANCELLED)]
+        assert messages[:3] == [Begun("import"), Begun("load"), Begun("warm_up")]
+        assert isinstance(messages[3], Ready)
+        assert messages[4:] == [JobEnded("a", Outcome.CANCELLED)]
 
     def test_an_error_of_ours_is_passed_on_as_it_is(
         self, capsys: pytest.CaptureFixture[str]

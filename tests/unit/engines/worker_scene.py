@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from duologue.core.errors import EngineError
 from duologue.engines.messages import (
+    Begun,
     FromWorker,
     JobEnded,
     JobOutput,
@@ -13,6 +14,7 @@ from duologue.engines.messages import (
     Open,
     Ready,
     Report,
+    Rested,
     Stop,
     ToWorker,
 )
@@ -22,6 +24,7 @@ from duologue.engines.runners.registry import Built, Wake
 from duologue.engines.schedulers.base import Choice, Scheduler
 from duologue.engines.schedulers.fifo import Fifo
 from duologue.engines.stage_worker import StageWorker
+from duologue.engines.worker_model import Announce
 from tests.fakes.clock import FakeClock
 
 
@@ -73,6 +76,8 @@ class Scene:
         runner: EchoRunner | None = None,
         *,
         wakes_itself: bool = False,
+        sleep_levels: tuple[int, ...] = (),
+        asleep: bool = False,
         schedule: Callable[[int], Scheduler] = Fifo,
     ) -> None:
         self.runner = runner or EchoRunner()
@@ -81,21 +86,36 @@ class Scene:
         self.then: list[Sequence[ToWorker] | Callable[[], None]] = []
         self.clock = FakeClock()
 
-        def load(wake: Wake) -> Built:
+        def load(wake: Wake, announce: Announce) -> Built:
             self.wake = wake
-            return Built(self.runner, wakes_itself)
+            announce("load")
+            if self.unloadable is not None:
+                raise self.unloadable
+            return Built(self.runner, wakes_itself, sleep_levels)
 
         self.worker = StageWorker(
             load=load,
             schedule=lambda max_batch: IdleHook(schedule(max_batch), self.on_idle),
             post=self.post,
             clock=self.clock,
+            asleep=asleep,
         )
+        self.level = 0
+        self.phases: list[str] = []
+        self.unloadable: EngineError | None = None
         self.on_report: Callable[[Report], None] = lambda report: None
 
     def post(self, report: Report) -> None:
+        if isinstance(report.messages[0] if report.messages else None, Begun):
+            self.phases.append(report.messages[0].phase)  # type: ignore[union-attr]
+            return
         self.reports.append(report)
         self.on_report(report)
+        for message in report.messages:
+            if isinstance(message, Ready | Rested):
+                self.level = message.level
+        if self.level:
+            self.on_idle()  # while it sleeps, no scheduler is asked
 
     def on_idle(self) -> None:
         if not self.then:
@@ -124,7 +144,8 @@ class Scene:
         return [message for message in messages if isinstance(message, JobTaken)]
 
     def of(self, job: str) -> list[FromWorker]:
-        return [message for message in self.said if message.job == job]  # type: ignore[union-attr]
+        of_jobs = [message for message in self.said if not isinstance(message, Rested)]
+        return [message for message in of_jobs if message.job == job]  # type: ignore[union-attr]
 
     def text(self, job: str) -> str:
         outputs = [message.payload for message in self.of(job) if isinstance(message, JobOutput)]

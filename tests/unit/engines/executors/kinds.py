@@ -14,12 +14,14 @@ from duologue.engines.executors.inline import InlineExecutor
 from duologue.engines.executors.process import ProcessExecutor
 from duologue.engines.executors.ray.executor import RayExecutor
 from duologue.engines.messages import (
+    Begun,
     FromWorker,
     JobEnded,
     JobOutput,
     JobTaken,
     Ready,
     Report,
+    Rested,
     Stop,
     WorkerSpec,
 )
@@ -61,12 +63,17 @@ class Ear:
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
+        self.phases: list[str] = []
         self.losses: list[Loss] = []
         self.news = asyncio.Event()
 
     def on_report(self, report: Report) -> None:
         assert not self.losses, "nothing is heard of a worker after its loss"
-        self.reports.append(report)
+        match report.messages:
+            case [Begun(phase=phase)]:
+                self.phases.append(phase)
+            case _:
+                self.reports.append(report)
         self.news.set()
 
     def on_lost(self, loss: Loss) -> None:
@@ -79,7 +86,7 @@ class Ear:
 
     def of(self, job: str) -> list[FromWorker]:
         """What came of a job, but for what it has taken."""
-        jobs = [each for each in self.messages if not isinstance(each, Ready | JobTaken)]
+        jobs = [each for each in self.messages if not isinstance(each, Ready | Rested | JobTaken)]
         return [each for each in jobs if each.job == job]
 
     def text(self, job: str) -> str:
@@ -96,6 +103,7 @@ class Ear:
         await self.until(lambda: bool(self.messages or self.losses))
         assert self.losses == []
         assert isinstance(self.messages[0], Ready)
+        assert self.phases[:2] == ["import", "load"]
 
     async def ended(self, job: str) -> None:
         await self.until(lambda: any(isinstance(each, JobEnded) for each in self.of(job)))

@@ -20,6 +20,9 @@ class Owner:
 
     def on_report(self, replica: Replica, report: object) -> None: ...
 
+    def starts_asleep(self, replica: Replica) -> bool:
+        return False
+
     def on_change(self, replica: Replica, change: ReplicaChange) -> None:
         assert self.fleet is not None
         self.fleet.on_change(change)
@@ -69,7 +72,8 @@ async def test_one_that_dies_meanwhile_fails_the_start_and_stops_the_rest() -> N
     scene = Scene()
     start = await scene.started()
     scene.executor.workers[0].lose("no file", code="invalid_config")
-    with pytest.raises(EngineError, match="stage/0 died: no file"):
+    said = "stage/0 died: no file \\(in the phase 'spawn' of its start\\)"
+    with pytest.raises(EngineError, match=said):
         await start
     assert scene.executor.workers[1].killed
     assert scene.executor.closed == 1

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from duologue.core.errors import EngineError
 from duologue.engines.executors.base import Loss
-from duologue.engines.messages import Cancel, JobEnded, Report, Stop, WorkerSpec
+from duologue.engines.messages import Begun, Cancel, JobEnded, Ready, Report, Stop, WorkerSpec
 from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
 from duologue.engines.ports import Outcome
 from duologue.engines.settings import EngineSettings
@@ -23,9 +23,13 @@ class Owner:
     def __init__(self) -> None:
         self.changes: list[ReplicaChange] = []
         self.reports: list[Report] = []
+        self.asleep = False
 
     def on_report(self, replica: Replica, report: Report) -> None:
         self.reports.append(report)
+
+    def starts_asleep(self, replica: Replica) -> bool:
+        return self.asleep
 
     def on_change(self, replica: Replica, change: ReplicaChange) -> None:
         assert replica.state is change.state
@@ -225,3 +229,31 @@ async def test_stopping_before_anything_was_started_is_no_trouble() -> None:
     await scene.replica.stop(10)
     await scene.replica.run()
     assert scene.executor.workers == []
+
+
+async def test_a_worker_of_a_stage_that_sleeps_is_started_asleep() -> None:
+    async with running(FakeExecutor()) as scene:
+        first = await scene.worker(0)
+        assert not first.spec.asleep
+        scene.owner.asleep = True
+        first.warm()
+        first.lose()
+        second = await scene.worker(1)
+        assert second.spec.asleep
+        second.report(Ready(took_s=0.0, level=2))
+        assert scene.owner.changes[-1] == ReplicaChange("stage/0", READY, level=2)
+
+
+async def test_the_phases_of_a_start_are_timed_and_a_loss_says_in_which_it_came() -> None:
+    async with running(FakeExecutor()) as scene:
+        worker = await scene.worker(0)
+        assert scene.replica.timeline.phase == "spawn"
+        worker.report(Begun("import"))
+        worker.report(Begun("load"))
+        assert scene.owner.reports == []
+        worker.lose("no file")
+        assert scene.owner.changes[0].phase == "load"
+        assert list(scene.replica.timeline.phases) == ["wait", "spawn", "import", "load"]
+        (await scene.worker(1)).warm()
+        assert scene.owner.changes[1].phase == ""
+        assert scene.replica.timeline.phase == ""

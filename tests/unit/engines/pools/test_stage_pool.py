@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -15,11 +15,15 @@ from duologue.engines.messages import (
     JobReport,
     JobTaken,
     Open,
+    Ready,
+    Rested,
+    Wake,
     WorkerSpec,
 )
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.pipeline import StageSpec
 from duologue.engines.pools.replica import ReplicaChange, ReplicaState
+from duologue.engines.pools.stage_life import Effect, Fill, Finished, Tell
 from duologue.engines.pools.stage_pool import StagePool, StageStats
 from duologue.engines.ports import Outcome, WorkClass
 from duologue.engines.settings import EngineSettings
@@ -42,6 +46,11 @@ class Observer:
         self.steps: list[float] = []
         self.waits: list[float] = []
         self.changes: list[ReplicaChange] = []
+        self.effects: list[Effect] = []
+
+    def on_life(self, stage: str, effects: Sequence[Effect]) -> None:
+        assert stage == "llm"
+        self.effects += effects
 
     def on_job_report(self, stage: str, report: JobReport) -> None:
         assert stage == "llm"
@@ -369,3 +378,80 @@ async def test_a_look_at_it() -> None:
             input_bytes=0,
             input_fill=0.0,
         )
+
+
+class TestLife:
+    async def test_a_stage_that_sleeps_refuses_and_says_when_to_come_back(self) -> None:
+        async with scene() as made:
+            made.pool.life.sleep(2, abort=False)
+            with pytest.raises(CapacityError, match="going to sleep") as refused:
+                made.pool.check_room()
+            assert refused.value.code == "stage_asleep"
+            made.workers[0].report(Rested(2))
+            with pytest.raises(CapacityError, match="is asleep"):
+                made.pool.check_room()
+            assert any(isinstance(each, Finished) for each in made.observer.effects)
+
+    async def test_one_that_wakes_on_request_queues_what_comes_and_begins_to_wake(self) -> None:
+        async with scene(wake_on_request=True, queue=0) as made:
+            made.pool.life.sleep(2, abort=False)
+            made.workers[0].report(Rested(2))
+            made.open("a")
+            assert made.placed() == []
+            assert made.observer.effects[-1] == Tell("llm/0", Wake())
+            with pytest.raises(CapacityError):
+                made.pool.check_room()
+            made.workers[0].report(Rested(0))
+            assert Fill() in made.observer.effects
+            made.pool.fill()
+            assert made.placed() == ["a"]
+
+    async def test_in_a_pause_what_comes_waits_as_far_as_the_queue_has_room(self) -> None:
+        async with scene(queue=1) as made:
+            made.pool.life.pause(abort=False, refuse=False)
+            made.open("a")
+            assert made.placed() == []
+            with pytest.raises(CapacityError) as refused:
+                made.pool.check_room()
+            assert refused.value.code == "stage_paused"
+            made.pool.life.resume()
+            made.pool.fill()
+            assert made.placed() == ["a"]
+
+    async def test_a_pause_may_refuse_at_once(self) -> None:
+        async with scene() as made:
+            made.pool.life.pause(abort=False, refuse=True)
+            with pytest.raises(CapacityError, match="is paused") as refused:
+                made.pool.check_room()
+            assert refused.value.code == "stage_paused"
+
+    async def test_the_last_job_to_end_completes_a_pause(self) -> None:
+        async with scene(max_jobs=2) as made:
+            made.open("a", "b")
+            made.pool.life.pause(abort=False, refuse=False)
+            made.workers[0].report(JobEnded("a", COMPLETED))
+            assert made.observer.effects == []
+            made.workers[0].report(JobEnded("b", COMPLETED))
+            assert [type(each) for each in made.observer.effects] == [Finished]
+
+    async def test_jobs_that_are_lost_have_ended_too(self) -> None:
+        async with scene() as made:
+            made.open("a")
+            made.pool.life.sleep(2, abort=False)
+            made.workers[0].lose()
+            assert made.pool.starts_asleep(made.pool.replicas[0])
+
+    async def test_a_replica_that_sleeps_while_others_work_gets_no_job(self) -> None:
+        async with scene(replicas=2, warm=False) as made:
+            made.workers[0].report(Ready(took_s=0.0, level=2))
+            made.workers[1].warm()
+            assert made.observer.effects == [Tell("llm/0", Wake())]
+            made.open("a")
+            assert (made.placed(0), made.placed(1)) == ([], ["a"])
+
+    async def test_it_tells_its_replicas_and_is_rid_of_them(self) -> None:
+        async with scene() as made:
+            made.pool.tell("llm/0", Wake())
+            assert made.workers[0].sent == [Wake()]
+            made.pool.kill("llm/0")
+            assert made.workers[0].killed

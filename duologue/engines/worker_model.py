@@ -1,0 +1,120 @@
+"""The runner of a worker, from its loading on: it may sleep, and be dropped and loaded again.
+
+This module must not know jobs, nor who orders what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from duologue.core.clock import Clock
+from duologue.core.errors import DuologueError, EngineError, OutOfMemory
+from duologue.engines.lifecycle_port import DROPPED, SLEEP_UNSUPPORTED
+from duologue.engines.messages import Rested
+from duologue.engines.runners.contract import Capturing, Runner, Sleeper
+from duologue.engines.runners.registry import Built, Wake
+from duologue.engines.worker_memory import Held, give_back, held
+
+IMPORT, LOAD, CAPTURE, WARM_UP = "import", "load", "capture", "warm_up"
+"""Phases of a start within the worker: its libraries, the weights, graphs, and the first steps."""
+
+Announce: TypeAlias = Callable[[str], None]
+"""Is told of each phase that begins."""
+
+Load: TypeAlias = Callable[[Wake, Announce], Built]
+
+
+class WorkerModel:
+    """Holds the runner: nobody else may keep it, or its memory could not be let go.
+
+    Args:
+        load: Makes the runner, and announces its phases.
+        measure: Returns what memory is held.
+
+    Concurrency:
+        Belongs to the working thread.
+    """
+
+    def __init__(
+        self,
+        load: Load,
+        wake: Wake,
+        announce: Announce,
+        clock: Clock,
+        measure: Callable[[], Held] = held,
+    ) -> None:
+        self.runner: Runner | None = None
+        self.wakes_itself = False
+        self.level = DROPPED
+        """Of its sleep; 0: it is awake."""
+        self._levels: tuple[int, ...] = ()
+        self._load = load
+        self._wake = wake
+        self._announce = announce
+        self._clock = clock
+        self._measure = measure
+
+    def load(self) -> None:
+        """Load the runner and warm it up.
+
+        Raises:
+            DuologueError: It cannot be; nothing of it is kept.
+            MemoryError: Likewise.
+        """
+        built = self._load(self._wake, self._announce)
+        if isinstance(built.runner, Capturing):
+            self._announce(CAPTURE)
+            built.runner.capture()
+        self._announce(WARM_UP)
+        built.runner.warm_up()
+        self.runner, self.wakes_itself, self._levels = built
+        self.level = 0
+
+    def sleep(self, level: int) -> Rested:
+        """Let memory go, at this level or deeper."""
+        return self._measured(lambda: self._sleep(level))
+
+    def wake(self) -> Rested:
+        """Be awake."""
+        return self._measured(self._be_awake)
+
+    def _measured(self, change: Callable[[], None]) -> Rested:
+        began, before = self._clock.now(), self._measure()
+        code = message = ""
+        try:
+            change()
+        except DuologueError as exc:
+            code, message = exc.code, exc.message
+        except MemoryError:
+            code, message = OutOfMemory.default_code, "no memory was left"
+        give_back()
+        after = self._measure()
+        return Rested(
+            self.level,
+            before.resident_bytes - after.resident_bytes,
+            before.device_bytes - after.device_bytes,
+            self._clock.now() - began,
+            code,
+            message,
+        )
+
+    def _sleep(self, level: int) -> None:
+        if self.runner is None or self.level >= level:
+            return
+        level = min((each for each in self._levels if each >= level), default=0)
+        if not level:
+            raise EngineError("this model cannot sleep", code=SLEEP_UNSUPPORTED)
+        if isinstance(self.runner, Sleeper):
+            self.runner.sleep(level)
+        if level == DROPPED:
+            self.runner = None
+        self.level = level
+
+    def _be_awake(self) -> None:
+        runner: object = self.runner
+        if self.level == DROPPED:
+            self.load()
+        elif self.level and isinstance(runner, Sleeper):
+            runner.wake()
+            self.level = 0
