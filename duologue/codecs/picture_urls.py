@@ -15,7 +15,7 @@ from duologue.codecs.pictures import (
     UNDECODABLE_PICTURE,
     PictureInfo,
     check_picture,
-    probe,
+    media_of,
 )
 from duologue.core.errors import ClientError
 
@@ -57,10 +57,6 @@ def check_picture_url(url: str, max_pixels: int, param: str) -> PictureInfo:
 
 
 def url_of(data: bytes) -> str:
-    """Return a picture as a URL.
-
-    Raises:
-        ClientError: It is no PNG, JPEG or WebP.
-    """
-    media = CONTENT_TYPES[probe(data).media]
+    """Return a picture as a URL; of the file only the first bytes are looked at."""
+    media = CONTENT_TYPES[media_of(data)]
     return f"data:{media};base64,{pybase64.b64encode(data).decode()}"

@@ -43,6 +43,7 @@ from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.speech import SpeechRoutes
 from duologue.gateway.http.status import FiguresPage, StatusRoutes
 from duologue.gateway.http.transcriptions import TranscriptionRoutes
+from duologue.gateway.picture_check import with_picture_check
 from duologue.gateway.route_requests import RouteRequests
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.telephony.endpoint import PhoneEndpoint
@@ -60,6 +61,7 @@ from duologue.hosts.answers import AnswersPort
 from duologue.hosts.port import HostPort
 from duologue.hosts.request_slots import SlotsPort
 from duologue.jobs.port import JobPort
+from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.settings import Settings
 from duologue.telemetry import LoopLagProbe, Metrics
 
@@ -177,7 +179,8 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     admission = Admission(host, ground.workers)
     timing = ChannelTiming(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)
     connections = OpenConnections()
-    calls = Calls(host, gateway.webrtc, clock, wheel, id_maker())
+    checked = with_picture_check(REALTIME_JSON, gateway.http.max_picture_pixels)
+    calls = Calls(host, gateway.webrtc, clock, wheel, id_maker(), checked)
     realtime = RealtimeEndpoint(
         host, admission, access, gateway, timing, connections, calls.observe
     )

@@ -19,6 +19,7 @@ from duologue.protocol.commands import (
     TruncateItem,
 )
 from duologue.protocol.config_checks import check_written
+from duologue.protocol.duplex.commands import ShowFrame
 from duologue.protocol.errors import over_limit, refused
 from duologue.protocol.items import (
     ContentPart,
@@ -84,6 +85,8 @@ def check_command(command: Command) -> None:
             _check_chars(item_id, MAX_ITEM_ID_CHARS, "item_id")
         case CreateResponse(response=ResponseParams() as params):
             _check_response(params)
+        case ShowFrame(frame_id=str() as frame_id):
+            _check_chars(frame_id, MAX_ITEM_ID_CHARS, "frame_id")
         case CancelResponse(response_id=str() as response_id):
             _check_chars(response_id, MAX_ITEM_ID_CHARS, "response_id")
         case _:

@@ -26,6 +26,7 @@ from duologue.sessions.hearing.person import Person
 from duologue.sessions.history.history import History
 from duologue.sessions.lifetime import Lifetime
 from duologue.sessions.requests import Requests
+from duologue.sessions.seeing.sight import Sight
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.speaking.pacing import pace_of
 from duologue.sessions.speaking.speaking import Speaking, output_limits
@@ -47,6 +48,7 @@ class Parts:
     person: Person
     lifetime: Lifetime
     extras: DialectExtras
+    sight: Sight | None
     audience: Audience
     router: CommandRouter
 
@@ -82,7 +84,8 @@ def assembled(
         capabilities.output_rate_hz,
         new_id,
     )
-    conversation = Conversation(history, speaking.playback, new_id, sees=capabilities.sees)
+    sight = Sight(settings.frames, history) if capabilities.sees else None
+    conversation = Conversation(history, speaking.playback, new_id, sight)
     listening = Listening(
         settings.listening,
         config,
@@ -145,6 +148,7 @@ def assembled(
         person,
         listening.audio,
         lifetime,
+        sight,
     )
     router = CommandRouter(
         configuration,
@@ -170,6 +174,7 @@ def assembled(
         person=person,
         lifetime=lifetime,
         extras=extras,
+        sight=sight,
         audience=Audience(capabilities.backlog_ms),
         router=router,
     )

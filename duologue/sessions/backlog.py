@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from duologue.core.mailbox import Mailbox, MailboxFull
 from duologue.protocol.commands import AppendAudio, CreateItem
+from duologue.protocol.duplex.commands import ShowFrame
 from duologue.protocol.items import InputAudio, MessageItem, text_bytes
 from duologue.sessions.inputs import SessionInput
 
@@ -37,6 +38,8 @@ def weight(item: SessionInput) -> int:
         sounds = (part.audio for part in parts if isinstance(part, InputAudio))
         sound = sum(len(each) for each in sounds if isinstance(each, bytes))
         return INPUT_BYTES + text_bytes(item.item) + sound
+    if isinstance(item, ShowFrame):
+        return INPUT_BYTES + len(item.data)
     return INPUT_BYTES
 
 

@@ -34,6 +34,7 @@ from duologue.protocol.items import (
 )
 from duologue.sessions.history.history import ROOT, History
 from duologue.sessions.history.prompt_view import check_can_be_read, view_of
+from duologue.sessions.seeing.sight import Sight
 from duologue.sessions.speaking.playback import PlaybackLedger
 
 
@@ -41,13 +42,17 @@ class Conversation:
     """The item commands of one session.
 
     Args:
-        sees: The model understands pictures.
+        sight: What a camera shows; ``None``: the model understands no pictures.
     """
 
     def __init__(
-        self, history: History, playback: PlaybackLedger, new_id: IdMaker, *, sees: bool = False
+        self,
+        history: History,
+        playback: PlaybackLedger,
+        new_id: IdMaker,
+        sight: Sight | None = None,
     ) -> None:
-        self._sees = sees
+        self._sight = sight
         self._history = history
         self._playback = playback
         self._new_id = new_id
@@ -63,7 +68,7 @@ class Conversation:
                 item is audio without a transcript or a picture that the model cannot see, or it
                 is a function's output without a call.
         """
-        check_can_be_read(command.item, "item", sees=self._sees, hears=hears)
+        check_can_be_read(command.item, "item", sees=self._sight is not None, hears=hears)
         item = without_audio(command.item)
         if isinstance(item, FunctionCallItem) and not item.call_id:
             item = msgspec.structs.replace(item, call_id=self._new_id("call"))
@@ -77,7 +82,10 @@ class Conversation:
             self._history.check(item, previous)
             forgotten = self._history.make_room(item)
         self._history.add(item, ROOT if previous in forgotten else previous)
-        return [*map(_deleted, forgotten), *self._announce(item)]
+        shown: list[Event] = []
+        if isinstance(item, MessageItem) and item.role == "user" and previous is None:
+            shown = self._show_frames(item.id)
+        return [*map(_deleted, forgotten), *self._announce(item.id), *shown]
 
     def retrieve(self, command: RetrieveItem) -> Event:
         """Return an item as the session knows it, the assistant's speech as it was heard.
@@ -161,7 +169,9 @@ class Conversation:
         item = MessageItem(id=item_id, role="user", content=(InputAudio(),))
         yield AudioCommitted(previous_item_id=self._history.last_id, item_id=item_id)
         self._history.add(item)
-        yield from self._announce(item)
+        shown = self._show_frames(item_id)
+        yield from self._announce(item_id)
+        yield from shown
 
     def commit_silence(self, item_id: str) -> Iterator[Event]:
         """Add an empty turn of the person: nobody spoke for too long."""
@@ -170,9 +180,13 @@ class Conversation:
         self._history.get(item_id).silence = True
         self._history.touch()
 
-    def _announce(self, item: Item) -> Iterator[Event]:
-        previous = self._history.previous_id(item.id)
-        shown = as_shown(item)
+    def _show_frames(self, item_id: str) -> list[Event]:
+        """Let a turn of the person have what was seen before it."""
+        return [] if self._sight is None else list(self._sight.give(item_id))
+
+    def _announce(self, item_id: str) -> Iterator[Event]:
+        previous = self._history.previous_id(item_id)
+        shown = as_shown(self._history.get(item_id).item)
         yield ItemAdded(previous_item_id=previous, item=shown)
         yield ItemDone(previous_item_id=previous, item=shown)
 

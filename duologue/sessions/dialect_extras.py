@@ -20,6 +20,7 @@ from duologue.protocol.duplex.commands import (
     BargeIn,
     CommitTurn,
     Heartbeat,
+    ShowFrame,
 )
 from duologue.protocol.duplex.config import DuplexConfig, OverlapPolicy
 from duologue.protocol.duplex.events import (
@@ -44,6 +45,7 @@ from duologue.sessions.hearing.input_position import InputPosition, Placed
 from duologue.sessions.hearing.person import Person
 from duologue.sessions.history.history import History
 from duologue.sessions.lifetime import Lifetime
+from duologue.sessions.seeing.sight import Sight
 from duologue.sessions.speaking.playback_acks import PlaybackAcks
 from duologue.sessions.speaking.speaking import Speaking
 
@@ -142,7 +144,9 @@ class DuplexExtras(DialectExtras):
         person: Person,
         audio: InputAudio,
         lifetime: Lifetime,
+        sight: Sight | None = None,
     ) -> None:
+        self._sight = sight
         self._spoke_at = 0.0
         self._person = person
         self._lifetime = lifetime
@@ -244,6 +248,8 @@ class DuplexExtras(DialectExtras):
                     self._dialogue.answer_when_free()
             case BargeIn():
                 self._barge_in(config, now)
+            case ShowFrame():
+                self._show(command, now)
             case Heartbeat():
                 self._speaking.emit(
                     HeartbeatAcknowledged(
@@ -280,6 +286,17 @@ class DuplexExtras(DialectExtras):
         speech_ms = self._person.speech_ms
         self._extensions.overlap("barge_in", "client_barge_in", policy, speech_ms)
         self._dialogue.interrupt(now)
+
+    def _show(self, command: ShowFrame, now: float) -> None:
+        if self._sight is None:
+            raise refused(
+                "this model does not see, so there is nobody to show a frame to",
+                "type",
+                ErrorCode.UNSUPPORTED,
+            )
+        told = self._sight.show(command, now)
+        if told is not None:
+            self._speaking.emit(told)
 
     def _place(self, command: AppendPlacedAudio, wire: AudioFormat) -> Placed | None:
         if command.declared is not None and command.declared != wire:
@@ -340,11 +357,13 @@ def extras_of(
     person: Person,
     audio: InputAudio,
     lifetime: Lifetime,
+    sight: Sight | None = None,
 ) -> DialectExtras:
     """Return what a session adds for its client, which may be nothing.
 
     Args:
         barge_in_ms: Speech that interrupts, unless the client has said.
+        sight: Where frames go; ``None``: the model does not see.
     """
     if extensions is None or config.duplex is None:
         return DialectExtras()
@@ -361,6 +380,7 @@ def extras_of(
         person,
         audio,
         lifetime,
+        sight,
     )
 
 
@@ -379,6 +399,7 @@ def duplex_capabilities(
         supports_audio_truncate=True,
         supports_input_sample_positions=True,
         supports_session_resume=resumable,
+        supports_pictures=capabilities.sees,
         supports_voice_cloning=False,
         turn_detection_types=types,
         overlap_policies=("listen_only", "barge_in_on_speech") if types else ("listen_only",),

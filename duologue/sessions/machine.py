@@ -69,6 +69,7 @@ class SessionMachine:
         "listening",
         "model",
         "requests",
+        "sight",
         "speaking",
         "timing_changed",
     )
@@ -113,6 +114,7 @@ class SessionMachine:
         )
         self.requests = parts.requests
         self.history = parts.history
+        self.sight = parts.sight
         self.speaking = parts.speaking
         self.listening = parts.listening
         self.extensions = parts.extensions

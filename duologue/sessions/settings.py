@@ -73,6 +73,28 @@ class ListeningSettings(Section):
     """A client that sends nothing for so long in mid-speech has ended its turn."""
 
 
+class FrameSettings(Section):
+    """Frames of a camera (``video.frame``), where the model sees."""
+
+    per_s: Annotated[float, Field(gt=0, le=60)] = 2.0
+    """Frames that are kept a second; of those that come faster the newest wins."""
+
+    max_bytes: Positive = 1 << 20
+    """Largest frame, as a file."""
+
+    kept: Positive = 32
+    """Frames that wait for the person's next turn; the oldest go."""
+
+    kept_bytes: Positive = 4 << 20
+    """The same bound in bytes; the newest stays in any case."""
+
+    per_turn: Annotated[int, Field(ge=1, le=64)] = 4
+    """Frames that a turn is given: the newest, the oldest, and others at even distances between."""
+
+    turns: Positive = 3
+    """Turns whose frames stay in the conversation."""
+
+
 class SessionSettings(Section):
     """What one session may hold, and how it talks."""
 
@@ -95,6 +117,9 @@ class SessionSettings(Section):
 
     max_conversation_bytes: Positive = 8 << 20
     """Text and pictures that a client may put into the conversation."""
+
+    frames: FrameSettings = FrameSettings()
+    """What a camera shows beside the speech."""
 
     max_items: Positive = 1000
     """Items that a conversation keeps."""

@@ -59,6 +59,7 @@ BYTE_BOUNDS = (
     "input_audio",
     "input_backlog",
     "conversation",
+    "camera_frames",
     "past_conversations",
     "stage_input",
     "stage_slab",

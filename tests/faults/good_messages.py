@@ -236,6 +236,7 @@ _DUPLEX: Sequence[dict[str, Any]] = (
     {"type": "audio.playback_ack", "played_ms": 10, "truncate": True},
     {"type": "session.heartbeat", "event_id": "mine"},
     {"type": "barge_in"},
+    {"type": "video.frame", "event_id": "mine", "data": "/9j/2Q==", "frame_id": "f1"},
     {"type": "input.cancel"},
     {"type": "input.text.append", "text": "hello"},
     {"type": "turn.signal", "event": "user_started"},

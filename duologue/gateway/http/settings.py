@@ -67,7 +67,7 @@ class HttpSettings(Section):
     """Largest audio file."""
 
     max_picture_pixels: Annotated[int, Field(ge=1, le=1 << 30)] = 1 << 25
-    """Largest picture that a language model is shown; told from its header."""
+    """Largest picture that a language model is shown, in a call too; told from its header."""
 
     max_audio_s: Annotated[float, Field(ge=1, le=86_400)] = 7200.0
     """Longest audio in a file."""

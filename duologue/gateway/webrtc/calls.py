@@ -23,7 +23,9 @@ from duologue.gateway.webrtc.peer import Backend, BackendMissing
 from duologue.gateway.webrtc.playout import Playout
 from duologue.gateway.webrtc.settings import WebRtcSettings
 from duologue.hosts.port import HostPort, LookingOn, Opening, Return
+from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode
+from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.sessions.owners import Owner
 from duologue.sessions.port import Joined
 from duologue.sessions.via import Via
@@ -42,6 +44,7 @@ class Calls:
 
     Args:
         host: Where their sessions are opened, within its limit.
+        dialect: Of their data channels.
     """
 
     def __init__(
@@ -51,8 +54,10 @@ class Calls:
         clock: Clock,
         wheel: TimerWheel,
         new_id: IdMaker,
+        dialect: Dialect = REALTIME_JSON,
     ) -> None:
         self._host = host
+        self._dialect = dialect
         self._settings = settings
         self._clock = clock
         self._wheel = wheel
@@ -141,6 +146,7 @@ class Calls:
             self._settings,
             self._clock,
             self._wheel,
+            self._dialect,
             left=None if back is None else self._unplayed(back.session_id),
             goes_on=back is not None,
         )

@@ -32,7 +32,17 @@ _DUPLEX_PATH = "/v1/duplex"
 _BETA_PATH = "/openai/realtime"
 """Azure's address of the beta, with the model as ``deployment``; that of GA has a version in it."""
 
-PATHS = ("/v1/realtime", "/realtime", _DUPLEX_PATH, "/openai/v1/realtime", _BETA_PATH)
+VIDEO_CHAT_PATH = "/v1/video/chat/stream"
+"""For calls with a camera: always the duplex dialect, described by its first message."""
+
+PATHS = (
+    "/v1/realtime",
+    "/realtime",
+    _DUPLEX_PATH,
+    "/openai/v1/realtime",
+    _BETA_PATH,
+    VIDEO_CHAT_PATH,
+)
 """Where clients connect to."""
 
 
@@ -90,9 +100,10 @@ def connection_form(
     encoding = _ENCODINGS[protocol or PLAIN_PROTOCOL]
     # Clients that know nothing of the extensions use their address too, so that is not enough. Who
     # lets its first message describe the session knows them, and gets their dialect.
-    at_duplex = path == _DUPLEX_PATH or _is_on(query, "duplex")
+    with_camera = path == VIDEO_CHAT_PATH
+    at_duplex = with_camera or path == _DUPLEX_PATH or _is_on(query, "duplex")
     resumes = at_duplex and _is_on(query, "resume")
-    described_first = resumes or (at_duplex and query.get("autostart") == "0")
+    described_first = resumes or with_camera or (at_duplex and query.get("autostart") == "0")
     family = _family(
         wants_beta=path == _BETA_PATH or _wants_beta(headers, offered),
         wants_duplex=described_first,

@@ -14,6 +14,7 @@ from duologue.core.errors import UnknownSession
 from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access, Caller
 from duologue.gateway.client_secrets import BoundSession
+from duologue.gateway.picture_check import with_picture_check
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.ws.accept import choose_accept
 from duologue.gateway.ws.channel import ChannelTiming
@@ -63,6 +64,7 @@ class RealtimeEndpoint:
         self._access = access
         self._dialects = settings.dialects
         self._max_message_bytes = settings.max_message_bytes
+        self._max_picture_pixels = settings.http.max_picture_pixels
         self._timing = timing
         self._accept = choose_accept(settings.private_reader)
         self._connections = connections or OpenConnections()
@@ -95,7 +97,8 @@ class RealtimeEndpoint:
                 if isinstance(exc, ConnectionError):
                     return web.Response()  # nobody is there to read it
                 raise
-            await Connection(channel, session, form.dialect).run()
+            dialect = with_picture_check(form.dialect, self._max_picture_pixels)
+            await Connection(channel, session, dialect).run()
         return response
 
     async def wait_closed(self, timeout_s: float) -> None:

@@ -108,6 +108,21 @@ class ResumeSession(
     """What came after it is sent again."""
 
 
+class ShowFrame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="video.frame"):
+    """What the camera shows now, for a model that sees.
+
+    Frames wait for the person's next turn, which is given the newest, the oldest, and others at
+    even distances between. Of frames that come faster than they are kept the newest wins.
+    """
+
+    event_id: str | None = None
+    data: bytes
+    """A JPEG, PNG or WebP file, in base64."""
+
+    frame_id: str | None = None
+    """Repeated in ``video.frame.ack``, which comes for frames that have one."""
+
+
 DuplexCommand: TypeAlias = (
     AppendPlacedAudio
     | CommitTurn
@@ -117,4 +132,5 @@ DuplexCommand: TypeAlias = (
     | CloseSession
     | BargeIn
     | ResumeSession
+    | ShowFrame
 )

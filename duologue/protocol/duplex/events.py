@@ -285,6 +285,30 @@ class ResyncRequired(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
     snapshot: SessionSnapshot
 
 
+class FrameAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="video.frame.ack"):
+    """A ``video.frame`` waits for the next turn."""
+
+    delivery: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
+
+    frame_id: str
+    buffered_frames: int
+    """How many wait now, this one included."""
+
+    dropped_frame_ids: tuple[str, ...] = ()
+    """Those that gave way to it."""
+
+
+class FramesConsumed(msgspec.Struct, frozen=True, kw_only=True, tag="video.frames.consumed"):
+    """A turn of the person was given frames: pictures at the end of its item."""
+
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+
+    item_id: str
+    frames: int
+    frame_ids: tuple[str, ...]
+    """Of those that have one, oldest first."""
+
+
 DuplexEvent: TypeAlias = (
     HeartbeatAcknowledged
     | InputAccepted
@@ -300,4 +324,6 @@ DuplexEvent: TypeAlias = (
     | SessionResumed
     | SessionReplaced
     | ResyncRequired
+    | FrameAcknowledged
+    | FramesConsumed
 )

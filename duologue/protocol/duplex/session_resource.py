@@ -49,6 +49,9 @@ class DuplexCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     supports_session_resume: bool
     """A lost connection may be replaced by another one."""
 
+    supports_pictures: bool
+    """The model sees: items may hold ``input_image`` parts, and ``video.frame`` is taken."""
+
     supports_voice_cloning: bool
     """``ref_audio`` is heard."""
 

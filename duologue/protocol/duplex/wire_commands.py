@@ -144,8 +144,8 @@ def placed_audio(hints: AppendHints, audio: bytes) -> AppendAudio:
     """
     if hints.video_frames:
         raise refused(
-            "video_frames: pictures are not taken with audio; put them into an item of the "
-            "conversation",
+            "video_frames: pictures are not taken with audio; send each as a video.frame, or put "
+            "them into an item of the conversation",
             "video_frames",
             ErrorCode.UNSUPPORTED,
         )

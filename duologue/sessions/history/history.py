@@ -10,7 +10,14 @@ import msgspec
 
 from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.duplex_plugins.contract import ItemView
-from duologue.protocol.items import InputAudio, Item, MessageItem, OutputAudio, text_bytes
+from duologue.protocol.items import (
+    ContentPart,
+    InputAudio,
+    Item,
+    MessageItem,
+    OutputAudio,
+    text_bytes,
+)
 from duologue.sessions.history.call_pairs import CallPairs
 from duologue.sessions.history.entry import Entry
 from duologue.sessions.history.inheritance import Carried
@@ -157,6 +164,23 @@ class History:
         self.changes += 1
         return entry
 
+    @property
+    def room_bytes(self) -> int:
+        """How much more clients may put into the items."""
+        return self._max_bytes - self.held_bytes
+
+    def add_parts(self, item_id: str, parts: tuple[ContentPart, ...]) -> None:
+        """Put parts at the end of a message for which there is room."""
+        entry = self._by_id[item_id]
+        assert isinstance(entry.item, MessageItem)
+        self._replace(entry, (*entry.item.content, *parts))
+
+    def drop_last_parts(self, item_id: str, count: int) -> None:
+        """Take parts from the end of a message, if it is still there."""
+        entry = self._by_id.get(item_id)
+        if entry is not None and isinstance(entry.item, MessageItem):
+            self._replace(entry, entry.item.content[:-count])
+
     def spoken_in(self, response_id: str | None) -> list[Entry]:
         """Return the spoken items of an answer in order; of the latest one where none is named."""
         found: list[Entry] = []
@@ -226,6 +250,15 @@ class History:
             if isinstance(entry.item, MessageItem) and entry.item.role == "user":
                 return entry.lost
         return ""
+
+    def _replace(self, entry: Entry, content: tuple[ContentPart, ...]) -> None:
+        assert isinstance(entry.item, MessageItem)
+        before = text_bytes(entry.item)
+        entry.item = msgspec.structs.replace(entry.item, content=content)
+        more = text_bytes(entry.item) - before
+        entry.size_bytes += more
+        self.held_bytes += more
+        self.changes += 1
 
     def _remove(self, entry: Entry) -> None:
         self._entries.remove(entry)

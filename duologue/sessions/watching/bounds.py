@@ -19,6 +19,7 @@ SESSION_BYTES = (
     "input_audio",
     "input_backlog",
     "conversation",
+    "camera_frames",
 )
 """Bounds of a session that are counted in bytes."""
 
@@ -65,6 +66,8 @@ def fills_of(session: Session, settings: SessionSettings) -> Iterator[Fill]:
     yield Fill("input_backlog_messages", len(backlog), backlog.capacity)
     yield Fill("mailbox", len(mailbox), mailbox.capacity)
     yield Fill("conversation", history.held_bytes, settings.max_conversation_bytes)
+    frames = 0 if machine.sight is None else machine.sight.window.held_bytes
+    yield Fill("camera_frames", frames, settings.frames.kept_bytes)
     yield Fill("conversation_items", len(history), settings.max_items)
     yield Fill("responses_beside", beside, settings.max_out_of_band_responses)
 

@@ -24,6 +24,7 @@ def test_only_progress_may_be_dropped() -> None:
         "rate_limits.updated",
         "input_audio_buffer.accepted",
         "session.queued",
+        "video.frame.ack",
     }
 
 

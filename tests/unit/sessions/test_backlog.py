@@ -9,11 +9,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from duologue.core.mailbox import MailboxFull
 from duologue.protocol.commands import AppendAudio, CommitAudio, CreateItem
+from duologue.protocol.duplex.commands import ShowFrame
 from duologue.protocol.items import InputAudio, InputText, MessageItem
-from duologue.sessions.backlog import INPUT_BYTES, SLICE_BYTES, Backlog, is_long
+from duologue.sessions.backlog import INPUT_BYTES, SLICE_BYTES, Backlog, is_long, weight
 
 LONG = AppendAudio(event_id="long", audio=bytes(range(250)) * 500)
 COMMIT = CommitAudio()
+
+
+def test_a_frame_weighs_what_is_in_it() -> None:
+    assert weight(ShowFrame(data=bytes(1000))) == INPUT_BYTES + 1000
 
 
 def test_only_an_append_of_more_than_a_slice_is_long() -> None:

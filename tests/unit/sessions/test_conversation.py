@@ -9,6 +9,8 @@ import pytest
 from duologue.core.errors import ProtocolError
 from duologue.core.ids import id_maker
 from duologue.protocol.commands import CreateItem, DeleteItem, RetrieveItem, TruncateItem
+from duologue.protocol.duplex.commands import ShowFrame
+from duologue.protocol.duplex.events import FramesConsumed
 from duologue.protocol.events import (
     AudioCommitted,
     ItemAdded,
@@ -30,8 +32,11 @@ from duologue.protocol.items import (
 from duologue.sessions.conversation import Conversation
 from duologue.sessions.history.entry import Spoken
 from duologue.sessions.history.history import History
+from duologue.sessions.seeing.sight import Sight
+from duologue.sessions.settings import FrameSettings
 from duologue.sessions.speaking.playback import PlaybackLedger
 from duologue.sessions.speaking.silencer import Silencer
+from tests.fakes.pictures import picture
 
 RATE_HZ = 1000
 T = 100.0
@@ -272,6 +277,36 @@ def test_a_turn_finds_room_at_the_expense_of_the_oldest() -> None:
         ItemDeleted(item_id="x"),
         AudioCommitted(previous_item_id=None, item_id="y"),
     ]
+
+
+def test_what_was_seen_goes_into_turns_of_the_person_at_the_end_alone() -> None:
+    history = History(10)
+    sight = Sight(FrameSettings(per_s=60), history)
+    playback = PlaybackLedger(RATE_HZ, Silencer())
+    conversation = Conversation(history, playback, id_maker(random.Random(0)), sight)
+    frame = ShowFrame(data=picture(50))
+
+    def content(item_id: str) -> list[str]:
+        item = history.get(item_id).item
+        assert isinstance(item, MessageItem)
+        return [str(part.__struct_config__.tag) for part in item.content]
+
+    sight.show(frame, T)
+    system = MessageItem(id="s", role="system", content=(InputText(text="x"),))
+    conversation.create(CreateItem(item=system))
+    conversation.create(CreateItem(item=user("first"), previous_item_id="root"))
+    *_, consumed = conversation.create(CreateItem(item=user("last")))
+    assert consumed == FramesConsumed(item_id="last", frames=1, frame_ids=())
+    sight.show(frame, T)
+    *_, said = conversation.commit_speech("spoken")
+    assert said == FramesConsumed(item_id="spoken", frames=1, frame_ids=())
+    assert [content(each) for each in ("s", "first", "last", "spoken")] == [
+        ["input_text"],
+        ["input_text"],
+        ["input_text", "input_image"],
+        ["input_audio", "input_image"],
+    ]
+    assert [view.text for view in history.view()] == ["hello", "x", "hello", None]
 
 
 def test_a_turn_gets_its_words_later() -> None:

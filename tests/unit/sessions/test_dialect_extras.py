@@ -12,6 +12,7 @@ from duologue.protocol.audio_formats import FormatPatch, PcmFormat, PcmuFormat
 from duologue.protocol.commands import (
     AppendAudio,
     ClearOutputAudio,
+    CreateItem,
     CreateResponse,
     UpdateSession,
 )
@@ -22,8 +23,11 @@ from duologue.protocol.duplex.commands import (
     CommitTurn,
     Heartbeat,
     ResumeSession,
+    ShowFrame,
 )
 from duologue.protocol.duplex.events import (
+    FrameAcknowledged,
+    FramesConsumed,
     HeartbeatAcknowledged,
     InputAccepted,
     OverlapDecided,
@@ -41,6 +45,7 @@ from duologue.protocol.events import (
     SessionCreated,
     SessionUpdated,
 )
+from duologue.protocol.items import InputText, MessageItem
 from duologue.protocol.response_events import (
     ContentPartAdded,
     FormattedAudioDelta,
@@ -56,6 +61,7 @@ from duologue.protocol.session_patch import (
 )
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
+from tests.fakes.pictures import picture
 from tests.fakes.plugin import STAGE, FakePlugin
 
 TONE = b"\x10\x00" * 2400
@@ -366,6 +372,40 @@ def test_a_client_that_says_nothing_is_sent_away_and_one_that_does_is_not() -> N
     made.clock.advance(2)
     assert made.client.ended == "idle_timeout"
     assert isinstance(made.client.events[-1], SessionExpired)
+
+
+# A camera
+
+SEES = Capabilities(sees=True)
+
+
+def test_a_frame_waits_for_the_next_turn_and_is_acknowledged_where_it_has_a_name() -> None:
+    made = call(FakePlugin(SEES))
+    assert shown(made).capabilities.supports_pictures
+    made.send(ShowFrame(data=picture(50)), ShowFrame(data=picture(100), frame_id="f"))
+    assert made.client.of(FrameAcknowledged) == [
+        FrameAcknowledged(frame_id="f", buffered_frames=1, dropped_frame_ids=())
+    ]
+    made.send(CreateItem(item=MessageItem(id="i", role="user", content=(InputText(text="?"),))))
+    assert made.client.of(FramesConsumed) == [
+        FramesConsumed(item_id="i", frames=1, frame_ids=("f",))
+    ]
+    assert made.session.machine.history.view()[0].images != ()
+
+
+def test_a_model_that_does_not_see_is_shown_nothing() -> None:
+    made = call()
+    assert not shown(made).capabilities.supports_pictures
+    made.send(ShowFrame(data=picture(50), event_id="e", frame_id="f"))
+    error = made.client.error().error
+    assert (error.code, error.event_id) == ("unsupported", "e")
+    assert made.client.of(FrameAcknowledged) == []
+
+
+def test_a_frame_that_is_too_large_is_refused() -> None:
+    made = call(FakePlugin(SEES))
+    made.send(ShowFrame(data=bytes((1 << 20) + 1), event_id="e"))
+    assert made.client.error().error.code == "limit_exceeded"
 
 
 # Acknowledged events

@@ -6,8 +6,9 @@ import pytest
 from multidict import CIMultiDict
 
 from duologue.core.errors import ProtocolError
-from duologue.gateway.ws.form import ConnectionForm, connection_form
+from duologue.gateway.ws.form import VIDEO_CHAT_PATH, ConnectionForm, connection_form
 from duologue.protocol.beta_codec import BETA_JSON
+from duologue.protocol.duplex.json_codec import DUPLEX_JSON
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.json_codec import REALTIME_JSON
 
@@ -67,6 +68,14 @@ def test_the_query_says_the_model_and_what_the_session_is_for(
 def test_the_address_of_the_extensions_alone_does_not_ask_for_them(path: str, query: str) -> None:
     found = form(query, path=path)
     assert (found.dialect, found.autostart) == (REALTIME_JSON, True)
+
+
+def test_the_address_for_cameras_asks_for_the_duplex_dialect() -> None:
+    found = form("model=m", path=VIDEO_CHAT_PATH)
+    assert (found.dialect, found.autostart, found.model) == (DUPLEX_JSON, False, "m")
+    assert form("resume=1", path=VIDEO_CHAT_PATH).resumes
+    with pytest.raises(ProtocolError):
+        form(path=VIDEO_CHAT_PATH, allowed=())
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from duologue.protocol.duplex.commands import (
     DuplexCommand,
     Heartbeat,
     ResumeSession,
+    ShowFrame,
 )
 from duologue.protocol.duplex.events import DuplexEvent
 from duologue.protocol.duplex.json_codec import decode_duplex_command, encode_duplex_event
@@ -47,7 +48,15 @@ from duologue.protocol.session_patch import (
 )
 from tests.unit.protocol.messages import of
 
-SAME = (AcknowledgeEvents, AcknowledgePlayback, Heartbeat, CloseSession, BargeIn, ResumeSession)
+SAME = (
+    AcknowledgeEvents,
+    AcknowledgePlayback,
+    Heartbeat,
+    CloseSession,
+    BargeIn,
+    ResumeSession,
+    ShowFrame,
+)
 """Commands that have one form."""
 
 

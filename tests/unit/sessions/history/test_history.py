@@ -11,6 +11,7 @@ from duologue.protocol.items import (
     FunctionCallItem,
     FunctionCallOutputItem,
     InputAudio,
+    InputImage,
     InputText,
     Item,
     MessageItem,
@@ -42,6 +43,23 @@ def test_items_stand_where_they_were_put() -> None:
     assert history.last_id == "d"
     assert len(history) == 4
     assert "c" in history
+
+
+def test_parts_are_added_to_a_message_and_taken_out_again() -> None:
+    history = History(10, max_bytes=100)
+    history.add(user("a"))
+    assert history.room_bytes == 95
+    before = history.changes
+    history.add_parts("a", (InputImage(image_url="data:image/"), InputImage(image_url="data:2")))
+    assert history.view()[0].images == ("data:image/", "data:2")
+    assert (history.held_bytes, history.count_held(), history.room_bytes) == (22, 22, 78)
+    history.drop_last_parts("a", 1)
+    assert history.view()[0].images == ("data:image/",)
+    assert (history.held_bytes, history.count_held()) == (16, 16)
+    history.drop_last_parts("gone", 1)
+    assert history.changes == before + 2
+    history.delete("a")
+    assert history.held_bytes == 0
 
 
 def test_an_empty_conversation_has_no_last_item() -> None:

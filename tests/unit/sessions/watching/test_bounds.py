@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from duologue.duplex_plugins.contract import Capabilities
 from duologue.engines.payloads import AudioChunk
 from duologue.protocol.commands import AppendAudio, CreateItem, CreateResponse, ResponseParams
+from duologue.protocol.duplex.commands import ShowFrame
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.items import InputText, MessageItem
 from duologue.sessions.backlog import INPUT_BYTES, SLICE_BYTES
@@ -68,6 +70,13 @@ def test_what_a_client_has_said_and_what_it_may_be_sent_again() -> None:
     call.clock.advance(1)
     assert held(call)["input_backlog"][0] == 0
     assert held(call)["input_audio"][0] > 0
+
+
+def test_frames_of_a_camera_count() -> None:
+    call = FakeCall(FakePlugin(Capabilities(sees=True)), patch=DuplexPatch())
+    call.send(ShowFrame(data=bytes(1000)))
+    (fill,) = [fill for fill in fills_of(call.session, SETTINGS) if fill.bound == "camera_frames"]
+    assert (fill.held, fill.limit) == (1000, SETTINGS.frames.kept_bytes)
 
 
 def test_the_fullest_session_decides_and_bytes_add_up() -> None:

@@ -1,0 +1,1 @@
+"""What the person shows: frames of a camera beside the speech."""
