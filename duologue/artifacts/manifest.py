@@ -13,9 +13,9 @@ from importlib import resources
 from typing import Annotated
 
 import msgspec
-import yaml
 
 from duologue.artifacts.errors import UnknownArtifact
+from duologue.config.yaml_text import read_nodes
 
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 # Names become paths below the cache; none may climb out of it.
@@ -190,7 +190,7 @@ def parse_manifest(text: str) -> Manifest:
     Raises:
         ValueError: It does not hold together; says where.
     """
-    manifest = msgspec.convert(yaml.safe_load(text), Manifest)
+    manifest = msgspec.convert(read_nodes(text)[1], Manifest)
     problems = tuple(_problems(manifest))
     if problems:
         raise ValueError("the manifest does not hold together:\n" + "\n".join(problems))

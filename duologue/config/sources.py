@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from duologue.config.names import ENV_DELIMITER, ENV_PREFIX, Setting, section_keys
+from duologue.config.yaml_text import read_nodes
 from duologue.core.errors import ConfigError
 
 Tree = dict[str, Any]
@@ -42,8 +43,7 @@ def read_yaml(path: Path, settings: Mapping[str, Setting]) -> tuple[Tree, dict[s
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path} is not UTF-8 text") from exc
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
+        node, values = read_nodes(text)
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else str(path)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from duologue.config.yaml_text import read_nodes
 from duologue.core.errors import ConfigError
 
 MAX_DEPTH = 8
@@ -91,8 +92,7 @@ def _base_path(path: Path, name: str, shipped: Path) -> Path:
 def _load(path: Path, shipped: Path) -> Source:
     try:
         text = path.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        tree = yaml.safe_load(text)
+        node, tree = read_nodes(text)
     except FileNotFoundError as exc:
         if path.parent == shipped:
             names = ", ".join(sorted(each.stem for each in shipped.glob("*.yaml")))
