@@ -24,4 +24,5 @@ class Tally:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Tally())
+    if not hasattr(config, "workerinput"):  # of pytest-xdist: what workers ran is reported to us
+        config.pluginmanager.register(Tally())

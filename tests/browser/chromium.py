@@ -18,6 +18,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.patience import PATIENCE_S
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless=new",
@@ -33,11 +35,8 @@ FLAGS = (
     "--autoplay-policy=no-user-gesture-required",
     "--remote-debugging-port=0",
 )
-START_TIMEOUT_S = 20.0
 TEXT_OPCODE = 1
 """Of a WebSocket message (RFC 6455 section 11.8)."""
-
-ANSWER_TIMEOUT_S = 15.0
 
 
 class NoChromium(Exception):
@@ -77,7 +76,7 @@ class Page:
     calls: int = 0
 
     async def call(
-        self, method: str, *, timeout_s: float = ANSWER_TIMEOUT_S, **params: Any
+        self, method: str, *, timeout_s: float = PATIENCE_S, **params: Any
     ) -> dict[str, Any]:
         """Send one DevTools command and return its result."""
         self.calls += 1
@@ -95,7 +94,7 @@ class Page:
                 else:
                     return dict(message["result"])
 
-    async def evaluate(self, expression: str, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+    async def evaluate(self, expression: str, timeout_s: float = PATIENCE_S) -> Any:
         """Return the value of a JavaScript expression, awaited, as if a person had caused it."""
         outcome = await self.call(
             "Runtime.evaluate",
@@ -110,19 +109,18 @@ class Page:
             raise AssertionError(details.get("exception", {}).get("description", details["text"]))
         return outcome["result"].get("value")
 
-    async def until(self, condition: str, timeout_s: float = 10.0) -> None:
-        """Wait until a JavaScript condition holds."""
+    async def until(self, condition: str, timeout_s: float = PATIENCE_S) -> None:
+        """Wait until a JavaScript condition holds, in which something may be awaited."""
         value = await self.evaluate(
-            f"""new Promise((resolve) => {{
+            f"""(async () => {{
                 const deadline = performance.now() + {1000 * timeout_s};
-                const look = () => {{
+                while (true) {{
                     const value = ({condition});
-                    if (value || performance.now() > deadline) resolve(Boolean(value));
-                    else setTimeout(look, 10);
-                }};
-                look();
-            }})""",
-            timeout_s + ANSWER_TIMEOUT_S,
+                    if (value || performance.now() > deadline) return Boolean(value);
+                    await new Promise((resolve) => setTimeout(resolve, 10));
+                }}
+            }})()""",
+            timeout_s + PATIENCE_S,
         )
         if not value:
             state = await self.evaluate("JSON.stringify(document.body.dataset)")
@@ -260,7 +258,7 @@ def _devtools(http: aiohttp.ClientSession, address: str) -> Any:
 async def _devtools_address(process: asyncio.subprocess.Process) -> str:
     assert process.stderr is not None
     said: list[str] = []
-    async with asyncio.timeout(START_TIMEOUT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while line := (await process.stderr.readline()).decode(errors="replace"):
             said.append(line)
             if "DevTools listening on " in line:

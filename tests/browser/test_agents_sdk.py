@@ -17,6 +17,7 @@ from tests.browser.conftest import Browse
 from tests.browser.test_sdk import EAR, FLAGS, LOUDNESS, said
 from tests.browser.voice import silence
 from tests.conformance.talking_gateway import API_KEY, talking_settings
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.node
 
@@ -116,20 +117,20 @@ async def test_it_talks_is_cut_off_calls_a_tool_and_leaves(
             call = CALL.replace("GATEWAY", app.url)
             connect_ms = await page.evaluate(call.replace("SECRET", await secret_of(app.url)))
             assert connect_ms < 5000, "session.updated was not seen, and waited for in vain"
-            await page.until("seen.said['user: hello again']", timeout_s=15)
-            await page.until("seen.said['assistant: Well, you said hello again.']", timeout_s=15)
+            await page.until("seen.said['user: hello again']")
+            await page.until("seen.said['assistant: Well, you said hello again.']")
             await page.until("seen.events.includes('output_audio_buffer.started')")
-            await page.until(f"{LOUDNESS} > 0.05", timeout_s=15)
+            await page.until(f"{LOUDNESS} > 0.05")
 
-            await page.until("seen.events.includes('output_audio_buffer.cleared')", timeout_s=20)
+            await page.until("seen.events.includes('output_audio_buffer.cleared')")
             await page.until("seen.events.includes('conversation.item.truncated')")
 
             stopped = "seen.events.filter((type) => type === 'output_audio_buffer.stopped').length"
-            await page.until(f"{stopped} >= 2", timeout_s=15)
+            await page.until(f"{stopped} >= 2")
             started = stopped.replace("stopped", "started")
             sounds = await page.evaluate(started)
             await page.evaluate("session.sendMessage('tell me something long')")
-            await page.until(f"{started} > {sounds} && {LOUDNESS} > 0.05", timeout_s=15)
+            await page.until(f"{started} > {sounds} && {LOUDNESS} > 0.05")
             cleared = "seen.events.filter((type) => type === 'output_audio_buffer.cleared').length"
             before = await page.evaluate(cleared)
             await page.evaluate("session.interrupt()")
@@ -137,11 +138,11 @@ async def test_it_talks_is_cut_off_calls_a_tool_and_leaves(
             await page.until(f"{LOUDNESS} < 0.01")
 
             await page.evaluate("session.sendMessage('what of the weather')")
-            await page.until("seen.weather === 'x'", timeout_s=15)
-            await page.until("seen.said['assistant: Well, you said sun over x.']", timeout_s=15)
+            await page.until("seen.weather === 'x'")
+            await page.until("seen.said['assistant: Well, you said sun over x.']")
             await page.evaluate("session.close()")
             assert await page.evaluate("seen.errors") == []
             assert await page.evaluate("seen.complaints") == []
             assert [error for error in page.errors if "favicon" not in error] == []
-            await app.sessions.wait_empty(15)
+            await app.sessions.wait_empty(PATIENCE_S)
             assert len(app.sessions) == 0

@@ -14,6 +14,7 @@ from duologue.app import running_app
 from tests.browser.conftest import Browse
 from tests.browser.voice import Pcm
 from tests.fakes.talking_gateway import SHORT_LINE, talking_settings
+from tests.patience import PATIENCE_S
 
 GUIDE = (Path(duologue.__file__).parents[1] / "docs" / "browser.md").read_text()
 (PAGE,) = re.findall(r"```html\n(.*?)```", GUIDE, re.DOTALL)
@@ -51,13 +52,13 @@ async def test_it_talks_with_the_gateway_from_another_origin(
             assert await page.evaluate("location.origin") == ORIGIN
             await page.click("#talk")
             await page.until("news.textContent === 'live'")
-            await page.until("news.textContent.startsWith('It hears')", timeout_s=15)
-            await page.until("news.textContent.startsWith('It speaks')", timeout_s=15)
+            await page.until("news.textContent.startsWith('It hears')")
+            await page.until("news.textContent.startsWith('It speaks')")
             await page.until(f"words.innerText.includes('duologue: {SHORT_LINE}')")
             await page.click("#hangUp")
             await page.until("news.textContent === 'ended'")
             assert [error for error in page.errors if "favicon" not in error] == []
-        await app.sessions.wait_empty(10)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 

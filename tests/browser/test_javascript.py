@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 TESTS = sorted((Path(__file__).parent / "js").glob("*.test.mjs"))
 PAGE = Path(__file__).parents[2] / "duologue" / "web_demo"
 COMPILER = Path(__file__).parents[1] / "conformance/node/node_modules/typescript/bin/tsc"
@@ -21,7 +23,9 @@ def node() -> str:
 
 
 def test_the_pure_modules_of_the_page_keep_their_promises() -> None:
-    outcome = subprocess.run([node(), "--test", *TESTS], capture_output=True, text=True, timeout=50)
+    outcome = subprocess.run(
+        [node(), "--test", *TESTS], capture_output=True, text=True, timeout=3 * PATIENCE_S
+    )
     assert outcome.returncode == 0, outcome.stdout
 
 
@@ -61,7 +65,7 @@ def test_no_module_of_the_page_is_left_out_of_these_tests_without_reason() -> No
 def test_the_types_of_all_modules_hold_and_a_page_in_typescript_compiles() -> None:
     assert COMPILER.is_file(), "the types are checked by TypeScript: make node"
     compile_all = [node(), COMPILER, "-p", TYPES, "--listFiles"]
-    outcome = subprocess.run(compile_all, capture_output=True, text=True, timeout=50)
+    outcome = subprocess.run(compile_all, capture_output=True, text=True, timeout=3 * PATIENCE_S)
     assert outcome.returncode == 0, outcome.stdout
     checked = {Path(line) for line in outcome.stdout.splitlines()}
     assert {path for path in PAGE.rglob("*.js") if path not in checked} == set()

@@ -23,6 +23,7 @@ from tests.browser.voice import silence
 from tests.conformance.talking_gateway import talking_settings
 from tests.fakes.breakable_line import BreakableLine, breakable_line
 from tests.faults.scripted_models import LONG
+from tests.patience import PATIENCE_S
 
 Break = Callable[[BreakableLine], None]
 
@@ -60,7 +61,7 @@ async def patient(folder: Path) -> AsyncIterator[App]:
         settings.model_copy(update={"sessions": sessions, "gateway": door})
     ) as app:
         yield app
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -90,12 +91,12 @@ async def begin(page: Page) -> None:
 async def test_in_mid_answer(browse: Browse, cable: BreakableLine, way: str) -> None:
     async with browse((silence(1.5), said("hello long"), silence(40)), url=blank(cable)) as page:
         await begin(page)
-        await page.until(f"{PLAYED}.some(({{ heardCharacters }}) => heardCharacters > 8)", 20)
+        await page.until(f"{PLAYED}.some(({{ heardCharacters }}) => heardCharacters > 8)")
         BREAKS[way](cable)
-        await page.until("call.isReconnecting", 10)
+        await page.until("call.isReconnecting")
         assert await page.evaluate("call.phase") == "live"
-        await page.until("window.back !== undefined", 10)
-        await page.until(entry(ANSWER, "heard"), 25)
+        await page.until("window.back !== undefined")
+        await page.until(entry(ANSWER, "heard"))
         # All of its sound came once, and was played once.
         played = "seen.event.findLast(({ type }) => type === 'playback.acknowledged').event"
         await page.until(f"{played}.played_ms > 0 && {played}.history_committed !== undefined")
@@ -114,13 +115,13 @@ async def test_in_mid_question(browse: Browse, cable: BreakableLine, way: str) -
     words = "hello again again hello hello again again hello"
     async with browse((silence(1.5), said(words), silence(40)), url=blank(cable)) as page:
         await begin(page)
-        await page.until("call.floor.you", 15)
+        await page.until("call.floor.you")
         BREAKS[way](cable)
-        await page.until("window.back !== undefined", 15)
-        await page.until("call.transcript.entries.some(({ state }) => state === 'final')", 30)
+        await page.until("window.back !== undefined")
+        await page.until("call.transcript.entries.some(({ state }) => state === 'final')")
         heard = "call.transcript.entries.find(({ state }) => state === 'final').text.trim()"
         assert await page.evaluate(heard) == words
-        await page.until(entry(f"Well, you said {words}.", "heard"), 30)
+        await page.until(entry(f"Well, you said {words}.", "heard"))
         assert await page.evaluate("back.dropped_ms") == 0
         assert await page.evaluate(ERRORS) == []
         await page.evaluate("call.hangUp()")
@@ -132,13 +133,13 @@ async def test_the_page_says_that_it_dials_again_and_goes_on(
     url = f"http://127.0.0.1:{cable.port}/"
     async with browse((silence(60),), url=url, settings='{"dialect":"duplex"}') as page:
         await page.click("#connect")
-        await page.until("document.body.dataset.phase === 'live'", 15)
+        await page.until("document.body.dataset.phase === 'live'")
         cable.refuses = True
         cable.reset()
-        await page.until("document.querySelector('#status').textContent === 'Reconnecting…'", 5)
+        await page.until("document.querySelector('#status').textContent === 'Reconnecting…'")
         assert await page.evaluate("document.body.dataset.phase") == "live"
         cable.refuses = False
-        await page.until("document.querySelector('#status').textContent === 'Listening'", 15)
+        await page.until("document.querySelector('#status').textContent === 'Listening'")
         await page.click("#hang-up")
 
 
@@ -149,13 +150,13 @@ async def test_a_session_that_is_gone_is_told(
         await begin(page)
         cable.refuses = True
         cable.reset()
-        await page.until("call.isReconnecting", 5)
+        await page.until("call.isReconnecting")
         (session,) = app.sessions.look()
         waiting = app.sessions.get(session.id)
         assert waiting is not None
         waiting.close("closed")
         cable.refuses = False
-        await page.until("call.phase === 'ended'", 15)
+        await page.until("call.phase === 'ended'")
         problem = await page.evaluate("seen.problem.at(-1)")
         assert problem["kind"] == "session-gone"
         assert "Connect again" in problem["steps"][0]
@@ -169,16 +170,16 @@ async def test_over_webrtc_another_offer_goes_on_with_the_answer(
         options = {"transport": "webrtc", "fallback": False, "key": ""}
         assert await page.evaluate(start(**options)) == "webrtc"
         await page.evaluate(FOLLOW)
-        await page.until(f"{PLAYED}.some(({{ heardCharacters }}) => heardCharacters > 8)", 20)
+        await page.until(f"{PLAYED}.some(({{ heardCharacters }}) => heardCharacters > 8)")
         # Without a word to the server, as when a network is left for another one.
         await page.evaluate("peer.close()")
-        await page.until("call.isReconnecting", 10)
-        await page.until("window.back !== undefined", 15)
+        await page.until("call.isReconnecting")
+        await page.until("window.back !== undefined")
         assert len(app.sessions) == 1
         created = "seen.event.filter(({ type }) => type === 'session.created')"
         await page.until(f"{created}.length === 2")
         first, second = await page.evaluate(created)
         assert second["session"]["id"] == first["session"]["id"]
-        await page.until(entry(ANSWER, "heard"), 25)
+        await page.until(entry(ANSWER, "heard"))
         assert await page.evaluate(ERRORS) == []
         await page.evaluate("call.hangUp()")

@@ -128,7 +128,7 @@ async def test_a_broken_call_keeps_what_was_said_and_can_be_dialled_again(
 ) -> None:
     async with browse(question) as page:
         await connect(page)
-        await page.until("document.querySelector('#chat .heard')?.textContent", timeout_s=20)
+        await page.until("document.querySelector('#chat .heard')?.textContent")
         await gateway.drop_calls()
         assert "connection broke" in await problem(page, "connection-lost")
         assert "capital of France" in await page.text("#chat")
@@ -163,7 +163,7 @@ async def test_a_server_that_takes_turns_in_another_way_still_holds_the_call(
     async with browse(question) as page:
         await connect(page)
         await page.until("document.getElementById('notice').innerText.includes('own way')")
-        await page.until("document.querySelector('#chat .heard')?.textContent", timeout_s=20)
+        await page.until("document.querySelector('#chat .heard')?.textContent")
         (update,) = [m.event for m in await page.messages() if m.type == "session.updated"]
         assert update["session"]["audio"]["input"]["transcription"]["model"]
 

@@ -19,6 +19,7 @@ from tests.browser.conftest import Browse
 from tests.browser.voice import Pcm, silence
 from tests.conformance.talking_gateway import API_KEY, talking_settings
 from tests.faults.scripted_models import beeps
+from tests.patience import PATIENCE_S
 
 FLAGS = ("--allow-loopback-in-peer-connection",)
 NO_UDP = ("--webrtc-ip-handling-policy=disable_non_proxied_udp",)
@@ -132,7 +133,7 @@ async def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     door = GatewaySettings(api_keys=(API_KEY,), webrtc=WebRtcSettings(bind_address="127.0.0.1"))
     async with running_app(talking_settings(tmp_path, gateway=door)) as app:
         yield app
-        await app.sessions.wait_empty(15)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -157,12 +158,12 @@ async def test_a_person_asks_is_answered_and_cuts_in(
     scripts = (speaker_tap.SCRIPT, EAR)
     async with browse(microphone, flags=FLAGS, scripts=scripts, url=blank(app)) as page:
         assert await page.evaluate(start(**options)) == options["transport"]
-        await page.until(line("hello again", "final"), timeout_s=15)
-        await page.until(line("Well, you said hello again.", "heard"), timeout_s=15)
+        await page.until(line("hello again", "final"))
+        await page.until(line("Well, you said hello again.", "heard"))
         assert 0 < await page.evaluate("seen.latency[0].seconds") < 5
         assert await page.evaluate("loudest.you > 0.1 && loudest.duologue > 0.1")
 
-        await page.until("seen.cut.length > 0", timeout_s=20)
+        await page.until("seen.cut.length > 0")
         await page.evaluate("new Promise((resolve) => setTimeout(resolve, 300))")
         if options["transport"] == "webrtc":
             assert await page.evaluate(LOUDNESS) < 0.01
@@ -203,7 +204,7 @@ async def test_one_types_stops_the_answer_by_hand_and_a_tool_is_called(
     async with browse((silence(60),), flags=FLAGS, scripts=(EAR,), url=blank(app)) as page:
         assert await page.evaluate(start(**options)) == options["transport"]
         await page.evaluate("call.sendText('tell me something long')")
-        await page.until("call.floor.duologue", timeout_s=15)
+        await page.until("call.floor.duologue")
         await page.until(
             "call.transcript.entries.some(({ heardCharacters }) => heardCharacters > 20)"
         )
@@ -215,10 +216,10 @@ async def test_one_types_stops_the_answer_by_hand_and_a_tool_is_called(
             await page.until(f"{LOUDNESS} < 0.01", timeout_s=2)
 
         await page.evaluate("call.sendText('what of the weather')")
-        await page.until("seen.tool.length === 1", timeout_s=15)
+        await page.until("seen.tool.length === 1")
         (result,) = await page.evaluate("seen.tool")
         assert (result["name"], result["output"]) == ("weather", "sun over x")
-        await page.until(line("Well, you said sun over x.", "heard"), timeout_s=15)
+        await page.until(line("Well, you said sun over x.", "heard"))
         assert await page.evaluate("seen.event.filter(({ type }) => type === 'error')") == []
         await page.evaluate("call.hangUp()")
         assert await page.evaluate("call.phase") == "ended"
@@ -231,7 +232,7 @@ async def test_one_can_call_without_a_microphone(browse: Browse, app: App, trans
         options = {"transport": transport, "fallback": False}
         assert await page.evaluate(start(is_deaf=True, **options)) == transport
         await page.evaluate("call.sendText('good day')")
-        await page.until(line("Well, you said good day.", "heard"), timeout_s=15)
+        await page.until(line("Well, you said good day.", "heard"))
         await page.evaluate("call.hangUp()")
         assert complaints(page) == []
 
@@ -241,13 +242,11 @@ async def test_a_muted_voice_is_not_sent_over_webrtc_either(browse: Browse, app:
     async with browse(microphone, flags=FLAGS, scripts=(EAR,), url=blank(app)) as page:
         assert await page.evaluate(start(transport="webrtc", fallback=False)) == "webrtc"
         await page.until("loudest.you > 0.1")
-        assert await page.evaluate(SENT_ENERGY) > SOUND
+        await page.until(f"(await {SENT_ENERGY}) > {SOUND}")
         await page.evaluate("call.setMuted(true)")
-        await page.evaluate("new Promise((resolve) => setTimeout(resolve, 200))")
-        assert await page.evaluate(SENT_ENERGY) < SOUND
+        await page.until(f"(await {SENT_ENERGY}) < {SOUND}")
         await page.evaluate("call.setMuted(false)")
-        await page.evaluate("new Promise((resolve) => setTimeout(resolve, 200))")
-        assert await page.evaluate(SENT_ENERGY) > SOUND
+        await page.until(f"(await {SENT_ENERGY}) > {SOUND}")
         await page.evaluate("call.hangUp()")
 
 
@@ -269,7 +268,7 @@ async def test_a_network_without_webrtc_is_told_and_the_call_goes_over_websocket
         (notice,) = await page.evaluate("seen.notice")
         assert "WebRTC" in notice
         assert notice.endswith("The call goes over WebSocket instead.")
-        await page.until(line("Well, you said hello again.", "heard"), timeout_s=20)
+        await page.until(line("Well, you said hello again.", "heard"))
         await page.evaluate("call.hangUp()")
 
 

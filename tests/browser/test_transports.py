@@ -16,6 +16,7 @@ from tests.browser.test_call import connect, of_type
 from tests.browser.test_sdk import EAR, FLAGS, LOUDNESS, NO_UDP, SENT_ENERGY, SOUND, said
 from tests.browser.voice import silence
 from tests.conformance.talking_gateway import API_KEY, talking_settings
+from tests.patience import PATIENCE_S
 
 WEBRTC = (
     '{"transport":"webrtc","echoCancellation":false,"noiseSuppression":false,'
@@ -36,7 +37,7 @@ async def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
     door = GatewaySettings(webrtc=WebRtcSettings(bind_address="127.0.0.1"))
     async with running_app(talking_settings(tmp_path, gateway=door)) as app:
         yield app
-        await app.sessions.wait_empty(15)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -49,13 +50,11 @@ async def test_a_person_talks_over_webrtc_and_cuts_in(browse: Browse, app: App) 
     scripts = (EAR,)
     async with browse(CUT_IN, flags=FLAGS, scripts=scripts, url=app.url, settings=WEBRTC) as page:
         await connect(page)
-        await page.until("document.body.dataset.floor === 'duologue'", timeout_s=15)
+        await page.until("document.body.dataset.floor === 'duologue'")
         assert await page.evaluate("document.body.dataset.status") == "duologue"
-        await page.until("document.querySelector('#chat s.unheard')", timeout_s=15)
+        await page.until("document.querySelector('#chat s.unheard')")
         assert (await page.text("#chat [data-state=cut] .words")).startswith("Well, you said")
-        await page.until(
-            "[...document.querySelectorAll('#chat [data-state=heard]')].at(-1)", timeout_s=15
-        )
+        await page.until("[...document.querySelectorAll('#chat [data-state=heard]')].at(-1)")
         await page.until(f"{LOUDNESS} < 0.01")
         assert await page.evaluate("document.querySelectorAll('#latency-history li').length") == 2
         assert await of_type(page, "session.created") == [], "a WebSocket was opened"
@@ -68,7 +67,7 @@ async def test_what_is_typed_is_answered_over_webrtc(browse: Browse, app: App) -
         await connect(page)
         await page.evaluate("document.getElementById('message').value = 'good day'")
         await page.click("#send")
-        await page.until("document.querySelector('#chat [data-state=heard]')", timeout_s=15)
+        await page.until("document.querySelector('#chat [data-state=heard]')")
         assert "Well, you said good day." in await page.text("#chat")
         await hang_up(page)
         assert page.errors == []
@@ -86,7 +85,7 @@ async def test_push_to_talk_works_over_webrtc(browse: Browse, app: App) -> None:
         await page.evaluate("new Promise((resolve) => setTimeout(resolve, 1000))")
         assert await page.evaluate(SENT_ENERGY) > SOUND
         await page.key("keyUp", " ", "Space")
-        await page.until("document.querySelector('#chat [data-state=heard]')", timeout_s=15)
+        await page.until("document.querySelector('#chat [data-state=heard]')")
         assert "Well, you said" in await page.text("#chat")
         await hang_up(page)
         assert page.errors == []
@@ -97,7 +96,7 @@ async def test_where_webrtc_is_blocked_the_page_says_so_and_calls_all_the_same(
 ) -> None:
     async with browse((silence(60),), flags=NO_UDP, url=app.url, settings=WEBRTC) as page:
         await page.click("#connect")
-        await page.until("document.getElementById('notice').innerText.includes('WebSocket')", 15)
+        await page.until("document.getElementById('notice').innerText.includes('WebSocket')")
         await page.until("document.body.dataset.phase === 'live'")
         assert len(await of_type(page, "session.created")) == 1
         await hang_up(page)

@@ -15,6 +15,7 @@ from tests.browser.chromium import Page
 from tests.browser.conftest import Browse
 from tests.browser.voice import Pcm, silence, tone
 from tests.fakes.talking_gateway import LONG_LINE, talking_settings
+from tests.patience import PATIENCE_S
 
 FLAGS = ("--allow-loopback-in-peer-connection",)
 """Browsers keep calls off 127.0.0.1; the tests stay on it."""
@@ -82,12 +83,12 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
     )
     async with running_app(settings.model_copy(update={"gateway": gateway})) as app:
         yield app
-        await app.sessions.wait_empty(10)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
 async def happened(page: Page, kind: str) -> None:
-    await page.until(f"events.some((event) => event.type === '{kind}')", timeout_s=15)
+    await page.until(f"events.some((event) => event.type === '{kind}')")
 
 
 async def test_a_browser_talks_hears_the_answer_and_cuts_it_off(browse: Browse, app: App) -> None:
@@ -96,18 +97,18 @@ async def test_a_browser_talks_hears_the_answer_and_cuts_it_off(browse: Browse, 
         assert await page.evaluate(CALL) == 201
         await happened(page, "session.created")
         await happened(page, "output_audio_buffer.started")
-        await page.until(f"{HEARD}.db > -40", timeout_s=5)
+        await page.until(f"{HEARD}.db > -40", timeout_s=20)
         heard = await page.evaluate(HEARD)
         assert heard["hz"] == pytest.approx(tone_hz(LONG_LINE), abs=15)
         await happened(page, "output_audio_buffer.cleared")
-        await page.until(f"{HEARD}.db < -70", timeout_s=5)
+        await page.until(f"{HEARD}.db < -70", timeout_s=20)
         types = await page.evaluate("events.map((event) => event.type)")
         assert "response.output_audio.delta" not in types
         assert "error" not in types
         done = await page.evaluate("events.find((event) => event.type === 'response.done')")
         assert done["response"]["status_details"]["reason"] == "turn_detected"
         assert await page.evaluate("fetch(location_ + '/hangup', {method: 'POST'}).then(r => r.ok)")
-        await page.until("connection.connectionState !== 'connected'", timeout_s=10)
+        await page.until("connection.connectionState !== 'connected'")
         assert page.errors == []
 
 

@@ -24,6 +24,7 @@ from duologue.sessions.settings import SessionSettings
 from duologue.telemetry import configure_logging
 from tests.fakes.media_gateway import media_settings
 from tests.fakes.small_gateway import small_settings
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import TEXT, UPGRADE, RawWebSocket, Response, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
 
@@ -100,7 +101,6 @@ OPEN = {"/health", "/ready", "/metrics", "/openapi.json"}
 """How the server is, and what it offers; no call, and nothing of anybody."""
 
 
-@pytest.mark.timeout(180)
 async def test_c70_every_route_needs_a_key_but_those_that_tell_how_the_server_is(
     tmp_path: Path,
 ) -> None:
@@ -141,7 +141,7 @@ async def test_c50_one_too_many_is_told_when_to_come_back_and_the_others_talk_on
         for peer in peers:
             peer.close()
             await peer.goodbye()
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         assert (await knock(server, UPGRADE)).status == 101
 
 
@@ -196,7 +196,6 @@ PLACES: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("is_right", [True, False])
-@pytest.mark.timeout(180)
 async def test_c70_no_route_logs_or_repeats_a_key_at_any_level(is_right: bool) -> None:
     stream = io.StringIO()
     configure_logging(level="debug", log_format="json", stream=stream)

@@ -20,6 +20,7 @@ from duologue.protocol.dialect import Family
 from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
 from tests.faults.fuzz import DialectKey, Victim, victim
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import BINARY, TEXT, connected
 from tests.unit.gateway.small_server import small_server
 
@@ -252,7 +253,7 @@ async def test_c30_a_message_that_is_too_large_ends_the_connection_with_the_limi
             goodbye = await peer.goodbye()
             assert goodbye.code == 1009
             assert "4096" in goodbye.reason
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         assert len(server.sessions) == 0
 
 

@@ -7,6 +7,7 @@ import pytest
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from tests.faults.gateway_line import SHORT, line_settings, serving, take_turn
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import UPGRADE, RawWebSocket, connected
 from tests.unit.gateway.small_server import small_server
 
@@ -176,7 +177,7 @@ async def test_a_connection_that_comes_back_to_its_call_waits_for_nothing() -> N
             peer.send_event({"type": "session.update", "session": {"turn_detection": None}})
             (created, *_) = await peer.until("session.updated")
             peer.reset()
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         async with connected(server.port) as waiting, connected(server.port) as back:
             await waiting.upgrade("/v1/realtime?queue=1")
             await places(waiting, 1)

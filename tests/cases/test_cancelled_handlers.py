@@ -34,6 +34,7 @@ from tests.faults.gateway_line import (
     take_turn,
     until,
 )
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import TEXT, UPGRADE, RawWebSocket, connected
 
 SERVES, HANDLES = "RequestHandler._handle_request", "RealtimeEndpoint.handle"
@@ -177,7 +178,6 @@ async def arranged(way: str) -> AsyncIterator[tuple[int, SessionManager, Engine]
         yield int(server.urls[0].rpartition(":")[2]), side.sessions, side.engine
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("dialect", PATHS)
 @pytest.mark.parametrize("way", ["callback", "loop", "edge"])
 async def test_c51_cancelled_at_any_wait_a_call_leaves_nothing_behind(
@@ -203,7 +203,7 @@ async def test_c51_cancelled_at_any_wait_a_call_leaves_nothing_behind(
                 line.send_event(UPDATE)
                 await line.until("session.updated")
                 await take_turn(line)
-        await sessions.wait_empty(10)
+        await sessions.wait_empty(PATIENCE_S)
 
 
 async def is_over(port: int, sessions: SessionManager, created: dict[str, Any] | None) -> None:

@@ -28,6 +28,7 @@ from tests.conformance.talking_gateway import (
     with_lead,
 )
 from tests.faults.scripted_models import BEEP_RATE_HZ
+from tests.patience import PATIENCE_S
 
 AS_BETA = {"OpenAI-Beta": "realtime=v1"}
 TOOL = {"type": "function", "name": "look_up", "parameters": {"type": "object"}}
@@ -226,7 +227,7 @@ async def test_c68_a_dialect_that_is_off_is_a_plain_error(
 async def test_c68_a_page_asks_for_the_beta_by_subprotocol(gateway: TalkingGateway) -> None:
     offered = ["realtime", f"openai-insecure-api-key.{API_KEY}", "openai-beta.realtime-v1"]
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(PATIENCE_S),
         websockets.connect(f"{gateway.ws_url}?model=m", subprotocols=offered) as page,
     ):
         assert page.subprotocol == "realtime"
@@ -240,7 +241,7 @@ async def test_c68_azures_address_of_the_beta_speaks_beta(gateway: TalkingGatewa
     url = f"ws://127.0.0.1:{gateway.port}/openai/realtime"
     query = "api-version=2024-10-01-preview&deployment=gpt-4o-realtime-preview"
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(PATIENCE_S),
         websockets.connect(f"{url}?{query}", additional_headers={"api-key": API_KEY}) as caller,
     ):
         created = await caller.recv(decode=False)

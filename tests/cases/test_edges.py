@@ -12,6 +12,7 @@ from duologue.gateway.settings import ApiKeySettings, GatewaySettings
 from duologue.settings import Settings
 from tests.fakes.edged_gateway import EdgedGateway, edged_gateway
 from tests.fakes.small_gateway import small_settings
+from tests.patience import PATIENCE_S
 
 ADMIN = "admin-key-of-the-tests"
 
@@ -52,7 +53,7 @@ async def test_a_call_is_held_through_an_edge() -> None:
 
 
 async def gone(server: EdgedGateway) -> None:
-    await server.host.side.sessions.wait_empty(5)
+    await server.host.side.sessions.wait_empty(PATIENCE_S)
     assert len(server.host.side.sessions) == 0
 
 

@@ -18,6 +18,7 @@ from tests.fakes.chat_gateway import chat_settings, question
 from tests.fakes.edged_gateway import EdgedGateway, edged_gateway
 from tests.fakes.link import until
 from tests.fakes.media_gateway import API_KEY, error_of, media_settings
+from tests.patience import PATIENCE_S
 
 
 @dataclass
@@ -44,7 +45,7 @@ async def media(tmp_path: Path) -> AsyncIterator[TwoEdges]:
 
 
 async def ended(http: aiohttp.ClientSession, video: str) -> dict[str, Any]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             page: dict[str, Any] = await (await http.get(f"/v1/videos/{video}")).json()
             if page["status"] in ("completed", "failed"):
@@ -146,7 +147,6 @@ async def test_a_request_that_is_worked_on_at_one_gateway_is_not_begun_at_the_ot
         second.cancel()
 
 
-@pytest.mark.timeout(60)  # a server with three models
 async def test_what_was_said_at_one_gateway_is_known_at_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

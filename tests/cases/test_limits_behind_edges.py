@@ -20,6 +20,7 @@ from tests.fakes.edged_gateway import EdgedGateway, edged_gateway
 from tests.fakes.link import until
 from tests.fakes.media_gateway import API_KEY, error_of, media_settings
 from tests.fakes.small_gateway import small_settings
+from tests.patience import PATIENCE_S
 
 PATH = "/v1/realtime?model=echo"
 QUEUED = f"{PATH}&queue=1"
@@ -105,7 +106,7 @@ async def test_a_place_that_is_free_is_for_whoever_waits_for_it() -> None:
         second = await at.call(0, QUEUED)
         await place(second)
         await first.close()
-        await at.server.host.side.sessions.wait_empty(5)
+        await at.server.host.side.sessions.wait_empty(PATIENCE_S)
         # Whatever the other gateway has heard: the host has the last word.
         assert (await at.refused(1))[1] == "server_full"
         await event_of(second, "session.created")

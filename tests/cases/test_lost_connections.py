@@ -11,6 +11,7 @@ import pytest
 
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import TEXT, RawWebSocket, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
 
@@ -23,7 +24,7 @@ WAYS = ("finish", "reset")
 
 async def gone(server: SmallServer) -> None:
     """Wait until the server has noticed."""
-    await server.realtime.wait_closed(5)
+    await server.realtime.wait_closed(PATIENCE_S)
 
 
 def is_clean(server: SmallServer) -> bool:

@@ -50,7 +50,6 @@ def addresses(port: int) -> list[str]:
     ]
 
 
-@pytest.mark.timeout(60)
 async def test_an_address_of_a_picture_or_of_sound_is_refused_at_every_door_and_nobody_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

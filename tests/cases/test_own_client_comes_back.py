@@ -33,6 +33,7 @@ from duologue.protocol.items import InputText, MessageItem
 from duologue.protocol.response_events import AudioDelta
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.breakable_line import BreakableLine, breakable_line
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.small_server import SmallServer, small_server
 
 FRAME = 480
@@ -83,12 +84,12 @@ class Count:
     async def hear(self, samples: int | None = None) -> None:
         """Take what comes, until so much was heard; all that was said, without a number."""
         wanted = 2 * ((self.said if samples is None else samples) - FIRST_HEARD)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.heard) < wanted:
                 self.take(await anext(self.events))
 
     async def until(self, kind: type) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not isinstance(event := await anext(self.events), kind):
                 self.take(event)
             self.take(event)
@@ -204,7 +205,7 @@ async def test_c57_a_session_whose_grace_is_over_is_named() -> None:
     async with scene(sessions=short) as (server, line, count):
         line.refuses = True
         line.reset()
-        await server.sessions.wait_empty(5)
+        await server.sessions.wait_empty(PATIENCE_S)
         line.refuses = False
         with pytest.raises(SessionGone, match="session_resume_expired"):
             await count.until(Reconnected)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.faults.random_lives import live_all
 
 LIVES = 80
 
 
-@pytest.mark.timeout(60)
 async def test_c52_random_lives_over_sockets_leave_nothing_behind() -> None:
     await live_all(range(LIVES))

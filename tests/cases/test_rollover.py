@@ -191,7 +191,6 @@ def test_a_full_server_rolls_nothing_over_and_the_conversation_waits() -> None:
     come_back(call)
 
 
-@pytest.mark.timeout(30)
 async def test_c59_our_own_client_goes_on_without_its_program_doing_anything() -> None:
     aged = SessionSettings(max_duration_s=1.5, expiry_warning_s=1.0, expiry_grace_s=5.0)
     async with running_app(small_settings(sessions=aged)) as app:

@@ -33,6 +33,7 @@ from duologue.sessions.settings import SessionSettings
 from tests.fakes.peer import FakeBackend, FakePeer
 from tests.fakes.small_gateway import small_settings
 from tests.faults.gateway_line import until
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.small_server import SmallServer, small_server
 from tests.unit.gateway.webrtc.offers import CHROMIUM
 
@@ -195,7 +196,6 @@ async def test_without_asking_a_lost_call_is_over() -> None:
         assert len(here.server.sessions) == 0
 
 
-@pytest.mark.timeout(60)
 async def test_c51_our_own_client_offers_again() -> None:
     sessions = SessionSettings()
     settings = small_settings(sessions=sessions)
@@ -222,5 +222,5 @@ async def test_c51_our_own_client_offers_again() -> None:
             answer = await call.ask("And now?")
             assert answer.status == "completed"
             assert answer.audio_bytes > 0
-        await app.sessions.wait_empty(10)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0

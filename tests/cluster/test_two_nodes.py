@@ -18,7 +18,7 @@ import yaml
 from tests.fakes.two_nodes import ROOT, TwoNodes
 from tests.faults.server_process import server_process
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.ray
 
 PAGE = ROOT / "examples/two_nodes.md"
 MOVED = {"10.0.0.1": "127.0.0.4", "10.0.0.2": "127.0.0.5"}

@@ -16,12 +16,12 @@ import yaml
 
 from tests.conformance.foreign_client import ENVIRONMENTS
 from tests.conformance.talking_gateway import API_KEY, TalkingGateway
+from tests.patience import PATIENCE_S
 
 KEY = "sk-of-the-proxy"
 """What its clients show; the gateway's own key stays with it."""
 
 MODELS = ("duologue", "gpt-realtime", "gpt-4o-mini-tts", "gpt-4o-transcribe", "whisper-1")
-PATIENCE_S = 60.0
 
 _COMPLAINT = re.compile(r"WARNING|ERROR|CRITICAL|Traceback")
 

@@ -18,9 +18,9 @@ from openai.resources.realtime.realtime import AsyncRealtimeConnection
 
 from tests.conformance.sdk_schema import BETA, GA, SdkSchema
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import PATIENCE_S
 
 CHUNK_MS = 100
-PATIENCE_S = 10.0
 
 Event = Mapping[str, Any]
 

@@ -12,6 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from tests.conformance.sdk_schema import GA, SdkSchema
 from tests.conformance.talking_gateway import API_KEY, TalkingGateway
+from tests.patience import PATIENCE_S
 
 SMALLEST_CLIENT_LIMIT_BYTES = 1 << 20
 
@@ -20,7 +21,7 @@ SMALLEST_CLIENT_LIMIT_BYTES = 1 << 20
 async def strict_client(gateway: TalkingGateway) -> AsyncIterator[ClientConnection]:
     """A client with the smallest limit there is: a larger message ends its connection."""
     async with (
-        asyncio.timeout(15),
+        asyncio.timeout(PATIENCE_S),
         connect(
             gateway.ws_url,
             additional_headers={"Authorization": f"Bearer {API_KEY}"},

@@ -23,6 +23,7 @@ from duologue.settings import ModelSettings, Settings
 from tests.conformance.sure_listener import install_listener
 from tests.fakes.edged_gateway import edged_gateway
 from tests.faults.faulty_gateway import RUNNERS, install_models
+from tests.patience import PATIENCE_S
 
 STAGES = {"vad": "energy_vad", "end_of_turn": "LISTENER", **RUNNERS}
 """Runners of the stages that make a call."""
@@ -62,7 +63,7 @@ async def talking_gateway(settings: Settings) -> AsyncIterator[TalkingGateway]:
     """
     async with _edged(settings) if EDGES else running_app(settings) as app:
         yield TalkingGateway(app)
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 

@@ -9,6 +9,7 @@ from openai import AsyncOpenAI, PermissionDeniedError
 
 from duologue.settings import Settings
 from tests.conformance.talking_gateway import API_KEY, talking_gateway
+from tests.patience import PATIENCE_S
 
 TOOL = {"type": "function", "name": "weather", "parameters": {"type": "object", "properties": {}}}
 SESSION = {
@@ -26,7 +27,7 @@ async def test_a_secret_of_the_sdk_opens_a_call_that_begins_as_it_was_bound(
     async with (
         talking_gateway(settings) as gateway,
         AsyncOpenAI(api_key=API_KEY, base_url=gateway.http_url, max_retries=0) as server,
-        asyncio.timeout(15),
+        asyncio.timeout(PATIENCE_S),
     ):
         made = await server.realtime.client_secrets.create(
             session=SESSION, expires_after={"anchor": "created_at", "seconds": 60}
@@ -55,7 +56,7 @@ async def test_a_secret_of_the_beta_sdk_opens_a_call_of_that_dialect(settings: S
     async with (
         talking_gateway(settings) as gateway,
         AsyncOpenAI(api_key=API_KEY, base_url=gateway.http_url, max_retries=0) as server,
-        asyncio.timeout(15),
+        asyncio.timeout(PATIENCE_S),
     ):
         made = await server.beta.realtime.sessions.create(
             instructions="Be kind.", modalities=["audio", "text"], turn_detection=None

@@ -14,7 +14,7 @@ from duologue.settings import Settings
 from tests.conformance.foreign_client import Caller, hold_call
 from tests.conformance.talking_gateway import API_KEY
 
-pytestmark = [pytest.mark.models, pytest.mark.clients, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.models, pytest.mark.clients]
 
 QUESTIONS = Path(__file__).parents[2] / "duologue" / "assets" / "questions"
 RATE_HZ = 24_000

@@ -20,7 +20,7 @@ from duologue.jobs.settings import JobSettings
 from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway, media_settings
 from tests.faults.gateway_line import until
 
-pytestmark = [pytest.mark.diffusion, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.diffusion
 
 PIPELINE = """
 name: {name}

@@ -19,8 +19,9 @@ from tests.conformance.talking_gateway import (
     with_lead,
 )
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.peer, pytest.mark.timeout(40)]
+pytestmark = pytest.mark.peer
 
 QUIET = bytes(BEEP_RATE_HZ * 2)
 """A second of silence."""
@@ -50,7 +51,9 @@ class Call:
     async def came(self, kind: str, count: int = 1) -> dict[str, Any]:
         """Wait for so many events of a kind; the last of them."""
         peer = peer_client()
-        await peer.wait_for_condition(lambda: len(self.of(kind)) >= count, timeout_s=15, label=kind)
+        await peer.wait_for_condition(
+            lambda: len(self.of(kind)) >= count, timeout_s=PATIENCE_S, label=kind
+        )
         return self.of(kind)[count - 1]
 
 
@@ -68,7 +71,7 @@ async def held_call(gateway: TalkingGateway, path: str, session: Any, talk: Any)
     peer = peer_client()
     collector = peer.EventCollector()
     client = peer.DuplexClient(f"ws://127.0.0.1:{gateway.port}{path}", model=MODEL, config=session)
-    async with asyncio.timeout(35), client:
+    async with asyncio.timeout(PATIENCE_S), client:
         listener = asyncio.create_task(collector.consume(client))
         await asyncio.sleep(0)
         call = Call(client, collector)

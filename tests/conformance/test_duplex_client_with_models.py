@@ -13,8 +13,9 @@ from duologue.app import running_app
 from duologue.gateway.settings import GatewaySettings
 from duologue.settings import Settings
 from tests.conformance.peer_caller import peer_client
+from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.models, pytest.mark.peer, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.models, pytest.mark.peer]
 
 QUESTIONS = Path(__file__).parents[2] / "duologue" / "assets" / "questions"
 RATE_HZ = 16_000
@@ -54,5 +55,5 @@ async def test_a_question_is_answered_and_the_next_answer_interrupted() -> None:
             await listener
         assert collector.errors() == []
         assert collector.events[-1]["type"] == "session.closed"
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0

@@ -18,7 +18,7 @@ from tests.conformance.checked_line import checked_line
 from tests.conformance.foreign_client import Caller, hold_call
 from tests.conformance.talking_gateway import talking_gateway
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.clients
 
 ANSWER = "Well, you said hello again."
 WEATHER = "Well, you said sun over x."

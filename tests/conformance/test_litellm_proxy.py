@@ -20,8 +20,9 @@ from tests.conformance.official_caller import Record, official_call
 from tests.conformance.recorded_call import SESSION, TOOL, tell_all
 from tests.conformance.talking_gateway import talking_gateway, with_lead
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.clients
 
 ANSWER = "Well, you said hello there."
 SAID = "hello again"
@@ -48,7 +49,7 @@ async def test_c69_litellm_in_the_middle_of_everything(settings: Settings, tmp_p
         assert proxy.complaints == []
         # It logs what it refuses, so this comes last.
         await learn_why_it_was_refused(client)
-        await gateway.app.sessions.wait_empty(5)
+        await gateway.app.sessions.wait_empty(PATIENCE_S)
         assert gateway.app.engine.stats().requests == 0
 
 

@@ -70,7 +70,6 @@ async def test_must_have_29_a_refusal_comes_before_the_upgrade_in_the_shape_of_t
         assert error["code"] == "invalid_api_key"
 
 
-@pytest.mark.timeout(60)
 async def test_must_have_33_a_page_may_ask_and_read_on_every_route(settings: Settings) -> None:
     asks = "authorization,content-type,x-openai-agents-sdk"
     async with (

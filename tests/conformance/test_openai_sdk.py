@@ -13,6 +13,7 @@ from duologue.settings import Settings
 from tests.conformance.official_caller import CHUNK_MS, official_call
 from tests.conformance.talking_gateway import API_KEY, MODEL, talking_gateway, with_lead
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import PATIENCE_S
 
 QUIET = bytes(BEEP_RATE_HZ * 2)
 """A second of silence: the floor is free."""
@@ -43,7 +44,7 @@ async def test_a_call_as_the_documentation_of_the_sdk_writes_it(settings: Settin
         talking_gateway(settings) as gateway,
         AsyncOpenAI(api_key=API_KEY, base_url=gateway.http_url) as client,
         client.realtime.connect(model="gpt-realtime") as connection,
-        asyncio.timeout(15),
+        asyncio.timeout(PATIENCE_S),
     ):
         assert (await connection.recv()).type == "session.created"
         await connection.session.update(session=SESSION)
@@ -183,7 +184,7 @@ async def test_c30_a_message_that_was_too_large_is_not_sent_again(settings: Sett
         client.realtime.connect(
             model="gpt-realtime", on_reconnecting=dialled_again.append
         ) as connection,
-        asyncio.timeout(15),
+        asyncio.timeout(PATIENCE_S),
     ):
         assert (await connection.recv()).type == "session.created"
         audio = base64.b64encode(bytes(20_000)).decode()

@@ -11,7 +11,7 @@ from tests.conformance.foreign_client import Caller, hold_call
 from tests.conformance.talking_gateway import API_KEY
 from tests.fakes import robot_gateway
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.clients
 
 
 async def test_openpi_client(tmp_path: Path) -> None:

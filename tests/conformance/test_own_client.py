@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from duologue.app import App, running_app
@@ -22,7 +21,6 @@ async def gateway(tmp_path: Path) -> AsyncIterator[App]:
         yield app
 
 
-@pytest.mark.timeout(60)  # a conversation takes the time that it takes
 async def test_a_caller_speaks_is_answered_interrupts_and_is_answered_again(gateway: App) -> None:
     played: dict[str, int] = {}
 

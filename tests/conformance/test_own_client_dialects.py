@@ -22,15 +22,14 @@ from duologue.protocol.duplex.events import (
 )
 from duologue.protocol.events import AudioCleared, ErrorEvent, ItemTruncated
 from tests.fakes.talking_gateway import LONG_LINE, SHORT_LINE, speech, talking_settings
-
-pytestmark = pytest.mark.timeout(60)  # a conversation takes the time that it takes
+from tests.patience import PATIENCE_S
 
 
 @pytest_asyncio.fixture
 async def gateway(tmp_path: Path) -> AsyncIterator[App]:
     async with running_app(talking_settings(tmp_path, LONG_LINE, SHORT_LINE)) as app:
         yield app
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -82,7 +81,7 @@ async def test_the_conversation_holds_what_the_loudspeaker_has_played(gateway: A
         response_id = await call.say_text("Hello?")
         await call.wait_until(lambda: heard_ms(call) > 500)
         position = heard_ms(call)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             async for event in events:
                 if isinstance(event, PlaybackAcknowledged) and event.event.played_ms >= position:
                     break

@@ -159,7 +159,6 @@ async def test_c64_a_function_of_a_thread_may_use_the_call_while_it_runs(gateway
         assert seen[2].calls or "sunny in Nice" in seen[2].text
 
 
-@pytest.mark.timeout(60)  # people talk for as long as they talk
 async def test_c64_a_function_that_blocks_leaves_the_audio_alone(tmp_path: Path) -> None:
     """It blocks until the person has interrupted twice; then its result is spoken, once."""
     settings = talking_settings(tmp_path)

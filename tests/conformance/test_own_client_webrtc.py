@@ -18,10 +18,11 @@ from duologue.settings import ModelSettings, Settings
 from tests.conformance.webrtc_caller import loopback
 from tests.fakes.small_gateway import CALLING_TURNS, small_settings
 from tests.fakes.talking_gateway import LONG_LINE, SHORT_LINE, speech, talking_settings
+from tests.patience import PATIENCE_S
 
 __all__ = ["loopback"]
 
-pytestmark = [pytest.mark.usefixtures("loopback"), pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.usefixtures("loopback")]
 
 
 def local(settings: Settings) -> Settings:
@@ -33,7 +34,7 @@ def local(settings: Settings) -> Settings:
 async def gateway(tmp_path: Path) -> AsyncIterator[App]:
     async with running_app(local(talking_settings(tmp_path, LONG_LINE, SHORT_LINE))) as app:
         yield app
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -82,6 +83,6 @@ async def test_functions_are_called_over_webrtc_too() -> None:
     async with running_app(settings) as app:
         async with DuplexClient.connect(app.url, transport="webrtc", tools=[weather]) as call:
             answer = await call.ask("What is it like?")
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
     assert answer.text == "It is sunny in Nice."
     assert answer.audio_bytes > 24_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import numpy as np
-import pytest
 
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.settings import Settings
 from tests.conformance.phone_caller import PhoneCaller, phone_call
 from tests.conformance.talking_gateway import API_KEY, TalkingGateway, talking_gateway
 from tests.faults.scripted_models import beeps
+from tests.patience import PATIENCE_S
 
 LINE_HZ = 8_000
 BYTES_PER_MS = 8
@@ -46,10 +46,9 @@ def is_quiet(caller: PhoneCaller, ms: int) -> bool:
     return len(frames) * FRAME_MS >= ms and not any(frames)
 
 
-@pytest.mark.timeout(60)  # a call in real time
 async def test_a_call_by_phone_from_its_greeting_to_its_end(settings: Settings) -> None:
     settings = phone_settings(settings)
-    async with talking_gateway(settings) as gateway, asyncio.timeout(50):
+    async with talking_gateway(settings) as gateway, asyncio.timeout(PATIENCE_S):
         async with phone_call(stream_url(gateway), {"key": API_KEY}) as caller:
             # It greets.
             await caller.until(lambda: heard_something(caller))
@@ -79,5 +78,5 @@ async def test_a_call_by_phone_from_its_greeting_to_its_end(settings: Settings) 
             assert len(marks) == len(set(marks)) > 5
             assert caller.most_buffered <= (LEAD_MS + 5 * FRAME_MS) * BYTES_PER_MS
             await caller.hang_up()
-        await gateway.app.sessions.wait_empty(5)
+        await gateway.app.sessions.wait_empty(PATIENCE_S)
         assert len(gateway.app.sessions) == 0

@@ -16,6 +16,7 @@ import pytest_asyncio
 from duologue.app import App, running_app
 from duologue.settings import ModelSettings
 from tests.fakes.talking_gateway import speech, talking_settings
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "sdk.md").read_text(encoding="utf-8")
@@ -43,8 +44,6 @@ PRINTED = [
 ]
 """Lines that each program prints."""
 
-pytestmark = pytest.mark.timeout(40)
-
 
 @pytest_asyncio.fixture
 async def gateway(tmp_path: Path) -> AsyncIterator[App]:
@@ -52,7 +51,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[App]:
     settings = talking_settings(tmp_path).model_copy(update={"models": (model,)})
     async with running_app(settings) as app:
         yield app
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -69,7 +68,7 @@ async def printed(app: App, *command: str) -> list[str]:
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             said, _ = await process.communicate()
     finally:
         if process.returncode is None:

@@ -18,7 +18,7 @@ from duologue.settings import ModelSettings, Settings
 from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway
 from tests.faults.gateway_line import until
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.speech
 
 TEXT, FRAMES = "Hello there.", 12
 """One clause, of words that are spoken as they are written."""

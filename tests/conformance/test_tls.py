@@ -17,6 +17,7 @@ from duologue.app import App, running_app
 from duologue.artifacts.settings import ArtifactSettings
 from duologue.gateway.settings import TlsSettings
 from tests.fakes.small_gateway import API_KEY, LINE, small_settings
+from tests.patience import PATIENCE_S
 
 NODE_FOLDER = Path(__file__).parent / "node"
 
@@ -34,13 +35,12 @@ async def secure_gateway(cache: Path) -> AsyncIterator[tuple[App, Path]]:
 
 
 @pytest.mark.node
-@pytest.mark.timeout(60)  # a process of Node that loads a large package
 @pytest.mark.parametrize(("kind", "protocol"), [("server", ""), ("browser", "realtime")])
 async def test_must_have_30_the_sdk_for_node_holds_a_call_over_wss(
     tmp_path: Path, kind: str, protocol: str
 ) -> None:
     """As a server it shows its key in a header; as a browser does, in a subprotocol."""
-    async with secure_gateway(tmp_path) as (app, certificate), asyncio.timeout(50):
+    async with secure_gateway(tmp_path) as (app, certificate), asyncio.timeout(PATIENCE_S):
         node = await asyncio.create_subprocess_exec(
             "node",
             # Before version 22 Node hides its own.
@@ -64,7 +64,7 @@ async def test_must_have_30_the_sdk_for_node_holds_a_call_over_wss(
         assert (seen["status"], seen["transcript"], seen["code"]) == ("completed", LINE, 1000)
         assert seen["protocol"] == protocol, "of those that carry a key none comes back"
         assert seen["audioBytes"] > 24_000
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -79,7 +79,7 @@ async def test_a_client_that_trusts_the_certificate_calls_over_the_same_port(
             client.realtime.connect(
                 model="duologue", websocket_connection_options={"ssl": trusting}
             ) as connection,
-            asyncio.timeout(15),
+            asyncio.timeout(PATIENCE_S),
         ):
             assert (await connection.recv()).type == "session.created"
             await connection.response.create()

@@ -24,6 +24,7 @@ from websockets.exceptions import InvalidStatus
 from duologue.settings import Settings
 from tests.conformance.talking_gateway import API_KEY, talking_gateway
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import PATIENCE_S
 
 QUIET = bytes(BEEP_RATE_HZ * 2)
 EVENTS: TypeAdapter[Any] = TypeAdapter(RealtimeServerEvent)
@@ -51,7 +52,7 @@ async def listening(settings: Settings, detection: object) -> AsyncIterator[Any]
         talking_gateway(settings) as gateway,
         AsyncOpenAI(api_key=API_KEY, base_url=gateway.http_url) as client,
         client.realtime.connect(extra_query={"intent": "transcription"}) as connection,
-        asyncio.timeout(15),
+        asyncio.timeout(PATIENCE_S),
     ):
         created = await connection.recv()
         assert isinstance(created, SessionCreatedEvent)

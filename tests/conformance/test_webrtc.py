@@ -27,6 +27,7 @@ from tests.conformance.webrtc_caller import (
     webrtc_call,
 )
 from tests.fakes.talking_gateway import LONG_LINE, SHORT_LINE, speech, talking_settings
+from tests.patience import PATIENCE_S
 
 __all__ = ["loopback"]
 
@@ -47,7 +48,7 @@ def local(settings: Settings, **gateway: object) -> Settings:
 async def app(tmp_path: Path) -> AsyncIterator[App]:
     async with running_app(local(talking_settings(tmp_path, LONG_LINE))) as app:
         yield app
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -95,7 +96,7 @@ async def test_a_call_from_offer_to_hang_up(app: App) -> None:
             http.post(f"{base(app)[:-3]}{caller.location}/hangup") as response,
         ):
             assert response.status == 200
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -104,7 +105,7 @@ async def test_must_have_34_the_library_is_warm_and_the_session_confirmed_in_tim
     assert "aiortc" in sys.modules
     async with webrtc_call(base(app)) as caller:
         caller.send("session.update", session={"type": "realtime", "instructions": "Be kind."})
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await caller.event("session.updated")
 
 
@@ -204,7 +205,7 @@ async def test_one_looks_on_from_a_websocket(app: App) -> None:
         async with http.ws_connect(f"{base(app)}/realtime?call_id={call_id}") as socket:
             await socket.receive_json()
             app.sessions.close_all("session_expired")
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 while (await socket.receive()).type is not aiohttp.WSMsgType.CLOSE:
                     pass
             assert socket.close_code == 1001
@@ -263,7 +264,7 @@ async def test_a_client_secret_opens_a_call_with_its_session_and_strangers_find_
                 assert response.status == 401
             async with http.post(hang_up, headers={"Authorization": f"Bearer {KEY}"}) as response:
                 assert response.status == 200
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
         async with http.post(f"{base(app)}/realtime/calls", data="v=0") as response:
             assert response.status == 401

@@ -23,9 +23,10 @@ from aiortc.mediastreams import MediaStreamError
 from av import AudioFrame
 from numpy.typing import NDArray
 
+from tests.patience import PATIENCE_S
+
 RATE_HZ = 48_000
 FRAME = RATE_HZ // 50
-PATIENCE_S = 10.0
 
 Event = Mapping[str, Any]
 

@@ -9,6 +9,7 @@ from itertools import count
 from duologue.core.errors import EngineError
 from duologue.engines.payloads import Payload
 from duologue.engines.runners.contract import Job, Runner
+from tests.patience import PATIENCE_S
 
 
 class Jobs:
@@ -20,7 +21,7 @@ class Jobs:
         patience_s: A runner that says nothing for so long hangs.
     """
 
-    def __init__(self, patience_s: float = 15.0) -> None:
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
         self.runner: Runner | None = None
         self._woken = threading.Event()

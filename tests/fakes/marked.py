@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
+from tests.patience import PATIENCE_S
+
 
 @dataclass(frozen=True)
 class Marked:
@@ -34,9 +36,9 @@ class Marked:
         return pid
 
     async def gone(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while self.environments():  # noqa: ASYNC110
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.01)
 
 
 def environment(pid: int) -> dict[str, str]:

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
+
 
 class RedisServer:
     def __init__(self, folder: Path) -> None:
@@ -28,12 +30,12 @@ class RedisServer:
             *("--save", "", "--appendonly", "no", "--dir", str(self._folder)),
             stdout=asyncio.subprocess.DEVNULL,
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 except ConnectionError:
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0.01)
                     continue
                 writer.close()
                 await writer.wait_closed()

@@ -18,6 +18,7 @@ from duologue.gateway.settings import GatewaySettings
 from duologue.protocol.openpi import Values, read_values, write_values
 from duologue.settings import ModelSettings, Settings
 from tests.fakes.tiny_policy import write_pipeline
+from tests.patience import PATIENCE_S
 
 API_KEY = "sesame"
 """As the clients have it that stand in environments of their own."""
@@ -35,13 +36,13 @@ class Robot:
 
     async def hear(self) -> Values:
         """Return the next message, which is no error."""
-        message = await self.socket.receive(timeout=10)
+        message = await self.socket.receive(timeout=PATIENCE_S)
         assert message.type is aiohttp.WSMsgType.BINARY, message
         return read_values(message.data)
 
     async def fault(self) -> dict[str, Any]:
         """Return the next message, which is one."""
-        message = await self.socket.receive(timeout=10)
+        message = await self.socket.receive(timeout=PATIENCE_S)
         assert message.type is aiohttp.WSMsgType.TEXT, message
         event = json.loads(message.data)
         assert event["type"] == "error"

@@ -23,13 +23,12 @@ from duologue.protocol.response_resource import ResponseResource
 from duologue.sessions.port import Delivery
 from tests.fakes.invariants import WireInvariants
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import PATIENCE_S
 
 E = TypeVar("E", bound=Event)
 
 FRAME_MS = 40
 FRAME_BYTES = BEEP_RATE_HZ * 2 * FRAME_MS // 1000
-PATIENCE_S = 10.0
-"""An answer that takes longer is none; a worker restarts in less, even on a busy machine."""
 
 
 class Caller:

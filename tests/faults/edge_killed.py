@@ -26,6 +26,7 @@ from duologue.clients import DuplexClient, Reconnected, ReconnectPolicy
 from duologue.protocol.events import ErrorEvent, SessionUpdated
 from duologue.protocol.response_events import AudioDelta
 from tests.faults.server_process import server_process
+from tests.patience import PATIENCE_S
 
 RATE_HZ = 24000
 FRAME_MS = 100
@@ -156,7 +157,7 @@ async def edge_killed(
             for task in talking:
                 await task
             said.set()
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE_S):
                 for task in listening:
                     await task
         worst = [max(call.gaps_s) for call in held]

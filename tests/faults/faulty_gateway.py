@@ -33,6 +33,7 @@ from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from duologue.settings import ModelSettings, Settings
+from tests.patience import PATIENCE_S
 from tests.unit.engines.engine_port_contract import Listener
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +72,7 @@ class Desk(asyncio.Protocol):
 
     async def until(self, order: str) -> None:
         """Wait until a model has come to the place where it goes wrong."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while order not in self.asked:
                 self._news.clear()
                 await self._news.wait()
@@ -123,7 +124,7 @@ class FaultyGateway(Gateway):
 
         It then has answered all cancels that were sent before.
         """
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             while not await self._probe(stage):
                 pass
 
@@ -182,7 +183,7 @@ async def faulty_gateway(
         async with running_app(_settings(folder, engine, sessions, max_jobs, http)) as app:
             gateway = FaultyGateway(app, desk, folder)
             yield gateway
-            await app.sessions.wait_empty(5)
+            await app.sessions.wait_empty(PATIENCE_S)
             for stage in PROBES:
                 await gateway.works(stage)
             stats = app.engine.stats()

@@ -14,6 +14,7 @@ from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.settings import ModelSettings, Settings
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import RawWebSocket, connected
 
 PATH = "/v1/realtime"
@@ -69,7 +70,7 @@ class Server:
 
     async def is_clean(self) -> None:
         """Wait until no call is left, and check that none has left anything."""
-        await self.app.sessions.wait_empty(10)
+        await self.app.sessions.wait_empty(PATIENCE_S)
         await until(lambda: not self.app.engine.stats().requests)
         assert len(self.app.sessions) == 0
         stats = self.app.engine.stats()
@@ -92,7 +93,7 @@ class Server:
 
 async def until(is_so: Callable[[], bool]) -> None:
     """Wait for what nobody is told of: workers that have stopped, buffers that have filled."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         for _ in itertools.count():
             if is_so():
                 return

@@ -26,6 +26,7 @@ from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from duologue.telemetry import configure_logging
 from tests.faults.gateway_line import until
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import UPGRADE, RawWebSocket, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
 
@@ -279,7 +280,7 @@ async def live_all(seeds: Iterable[int]) -> None:
     """Live a life for each seed, several at a time, and check that nothing is left."""
     async with small_server(DOOR, SETTINGS, plugins=PLUGINS) as server:
         await a_life(server, random.Random(1))
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         gc.collect()
         tasks, files = len(asyncio.all_tasks()), descriptors()
         waiting = iter(seeds)
@@ -292,7 +293,7 @@ async def live_all(seeds: Iterable[int]) -> None:
         async with asyncio.TaskGroup() as group:
             for number in range(AT_ONCE):
                 group.create_task(live_some(), name=f"life-{number}")
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         await until(lambda: len(asyncio.all_tasks()) <= tasks and descriptors() <= files)
         assert len(server.sessions) == 0
         assert server.sessions._places_kept == 0

@@ -7,8 +7,6 @@ import random
 import signal
 from pathlib import Path
 
-import pytest
-
 from duologue.clients import DuplexClient, Reconnected, ReconnectPolicy
 from duologue.protocol.commands import CreateItem
 from duologue.protocol.items import InputText, MessageItem
@@ -19,13 +17,11 @@ from tests.faults.server_process import server_process
 CALLS = 8
 
 
-@pytest.mark.timeout(180)  # four processes
 async def test_calls_of_a_killed_gateway_go_on_at_whichever_answers(tmp_path: Path) -> None:
     outcome = await edge_killed(tmp_path, CALLS, before_s=1.0, after_s=2.0)
     assert (outcome.resumed, outcome.intact, outcome.errors) == (CALLS, CALLS, 0)
 
 
-@pytest.mark.timeout(300)  # four processes, two of them three times
 async def test_gateways_may_be_killed_at_any_moment_also_while_calls_come_back(
     tmp_path: Path,
 ) -> None:
@@ -35,7 +31,6 @@ async def test_gateways_may_be_killed_at_any_moment_also_while_calls_come_back(
     assert (outcome.resumed, outcome.intact, outcome.errors) == (CALLS, CALLS, 0)
 
 
-@pytest.mark.timeout(180)  # four processes, one of them twice
 async def test_with_checkpoints_a_conversation_outlives_the_host_that_held_it(
     tmp_path: Path,
 ) -> None:

@@ -16,6 +16,7 @@ from duologue.jobs.records import JobRecord, JobStatus
 from duologue.jobs.settings import JobSettings
 from duologue.jobs.store import JobStore
 from tests.faults.test_surroundings import small_disk
+from tests.patience import PATIENCE_S
 from tests.unit.jobs.desks import record, until, until_ended
 
 DISK_BYTES = 8 << 20
@@ -61,7 +62,6 @@ def desk(folder: Path, store: JobStore | None = None) -> JobDesk:
     )
 
 
-@pytest.mark.timeout(60)
 async def test_a_result_that_does_not_fit_fails_its_job_alone_and_takes_no_room(disk: Path) -> None:
     jobs = desk(disk)
     async with jobs.open():
@@ -75,7 +75,6 @@ async def test_a_result_that_does_not_fit_fails_its_job_alone_and_takes_no_room(
         assert not list(disk.glob("*.partial"))  # noqa: ASYNC240
 
 
-@pytest.mark.timeout(60)
 async def test_a_job_that_cannot_be_written_down_is_refused_and_the_next_is_taken(
     disk: Path,
 ) -> None:
@@ -92,7 +91,6 @@ async def test_a_job_that_cannot_be_written_down_is_refused_and_the_next_is_take
         assert [each.id for each in page] == ["job_2"]
 
 
-@pytest.mark.timeout(60)
 async def test_ends_that_the_disk_did_not_take_are_told_and_written_when_it_does(
     tmp_path: Path,
 ) -> None:
@@ -119,7 +117,6 @@ async def test_ends_that_the_disk_did_not_take_are_told_and_written_when_it_does
         assert (await again.get("me", "job_2")) == crashed
 
 
-@pytest.mark.timeout(60)
 async def test_jobs_that_could_not_be_begun_are_begun_later(tmp_path: Path) -> None:
     class NoBeginning(JobStore):
         refusals = 3
@@ -133,5 +130,5 @@ async def test_jobs_that_could_not_be_begun_are_begun_later(tmp_path: Path) -> N
     jobs = desk(tmp_path, NoBeginning(tmp_path / "jobs.sqlite"))
     async with jobs.open():
         await jobs.submit(record(1), SMALL)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_S):
             assert (await until_ended(jobs, "job_1")).status is JobStatus.COMPLETED

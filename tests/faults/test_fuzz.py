@@ -20,7 +20,6 @@ COUNT = 1_200
 """Of each dialect; another seed for each, so that a dialect more brings other messages too."""
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("seed", "key"), list(enumerate(DIALECTS, 1)))
 async def test_no_message_harms_a_session_and_each_refusal_has_its_code(
     key: DialectKey, seed: int
@@ -33,7 +32,6 @@ async def test_no_message_harms_a_session_and_each_refusal_has_its_code(
     assert len(found) > 10
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("key", list(DIALECTS))
 async def test_no_message_harms_a_connection_or_the_one_beside_it(
     key: DialectKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -42,7 +40,6 @@ async def test_no_message_harms_a_connection_or_the_one_beside_it(
     assert await fuzz_sockets(tmp_path, key, SOCKET_COUNT, 5) < SOCKET_COUNT / 10
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("encoding", ["json", "msgpack"])
 async def test_no_first_message_harms_the_server(
     encoding: Encoding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

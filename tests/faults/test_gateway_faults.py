@@ -129,7 +129,6 @@ WAYS = (
 )
 
 
-@pytest.mark.timeout(60)
 async def test_after_a_hundred_comings_and_goings_every_place_is_free_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -266,7 +265,6 @@ async def test_a_flood_of_nonsense_from_a_peer_that_does_not_read_stays_bounded(
         await server.takes_a_call()
 
 
-@pytest.mark.timeout(60)
 async def test_the_largest_append_is_taken_and_the_next_larger_one_is_refused() -> None:
     # At the rate of the models, since half an hour of audio is long to convert.
     format_ = {"format": {"type": "audio/pcm", "rate": 16000}}
@@ -310,7 +308,6 @@ async def test_a_message_over_the_limit_ends_the_call_with_the_limit_in_its_reas
         await server.takes_a_call()
 
 
-@pytest.mark.timeout(60)
 async def test_peers_that_do_not_read_cost_only_themselves() -> None:
     sessions = SessionSettings(stall_limit_s=1.5, send_lead_ms=0)
     async with serving(line_settings(sessions=sessions)) as server, AsyncExitStack() as stack:

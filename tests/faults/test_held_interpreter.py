@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
 from duologue.engines.pipeline import StageSpec
 from tests.faults.faulty_gateway import write_pipeline
 from tests.faults.gateway_line import CREATE, UPDATE
 from tests.faults.interpreter_holder import HELD_S
 from tests.faults.server_process import server_process
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import PING, PONG, TEXT, RawWebSocket, connected
 
 CALLS = 20
@@ -108,7 +108,6 @@ async def lag_s(url: str) -> float:
     return float(found[1])
 
 
-@pytest.mark.timeout(180)
 async def test_c54_who_holds_the_interpreter_ends_no_call_and_nobody_hears_a_gap(
     tmp_path: Path,
 ) -> None:
@@ -119,7 +118,7 @@ async def test_c54_who_holds_the_interpreter_ends_no_call_and_nobody_hears_a_gap
 
         async def hold_a_call(ear: Ear) -> None:
             async with connected(server.port) as line:
-                line.patience_s = 60.0
+                line.patience_s = PATIENCE_S
                 await line.upgrade("/v1/realtime?model=steady")
                 line.send_event(UPDATE)
                 await line.until("session.updated")
@@ -132,11 +131,11 @@ async def test_c54_who_holds_the_interpreter_ends_no_call_and_nobody_hears_a_gap
                 group.create_task(hold_a_call(ear))
             await ready.wait()
             async with connected(server.port) as line:
-                line.patience_s = 60.0
+                line.patience_s = PATIENCE_S
                 await line.upgrade("/v1/realtime?model=heavy")
                 line.send_event(UPDATE)
                 await line.until("session.updated")
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(PATIENCE_S):
                     while min(ear.lead_s for ear in ears) < 2 * HELD_S:  # noqa: ASYNC110
                         await asyncio.sleep(0.05)
                 before_s = await lag_s(server.url)

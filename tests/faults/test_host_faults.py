@@ -8,15 +8,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.cases.test_lost_connections import PATH as DUPLEX_PATH
 from tests.faults.faulty_gateway import pipeline_files
 from tests.faults.gateway_line import COMMIT, CREATE, UPDATE, append, take_turn
 from tests.faults.server_process import server_process
-from tests.unit.gateway.raw_websocket import PATIENCE_S, RawWebSocket, Response, connected
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
+from tests.unit.gateway.raw_websocket import RawWebSocket, Response, connected
 
 CALLS = 6
 LONG = "and so on " * 50

@@ -12,7 +12,6 @@ COUNT = 80
 """For each route."""
 
 
-@pytest.mark.timeout(180)  # on a machine that is busy elsewhere; else a few seconds
 async def test_no_body_is_answered_with_a_500_and_each_refusal_has_its_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
 from tests.fakes.media_gateway import API_KEY
 
@@ -53,7 +52,6 @@ async def state(http: aiohttp.ClientSession, video: str, *wanted: str) -> dict[s
             return page
 
 
-@pytest.mark.timeout(60)
 async def test_every_job_ends_although_the_server_is_killed_again_and_again(tmp_path: Path) -> None:
     async with server(tmp_path) as (process, http):
         done = await submit(http, "waves")

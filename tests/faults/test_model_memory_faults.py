@@ -13,11 +13,9 @@ from duologue.engines.settings import EngineSettings
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from tests.faults.caller import Caller, caller_of, check_words
 from tests.faults.faulty_gateway import FaultyGateway, faulty_gateway, install_models
-
-pytestmark = pytest.mark.timeout(90)
+from tests.patience import PATIENCE_S
 
 CALLS = 20
-PATIENCE_S = 40.0
 
 
 @pytest.fixture

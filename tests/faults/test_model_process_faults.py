@@ -21,7 +21,6 @@ from tests.faults.caller import Caller, caller_of
 from tests.faults.faulty_gateway import FaultyGateway, faulty_gateway, install_models
 
 # A test may have to wait for several workers to be started, on a machine that is busy otherwise.
-pytestmark = pytest.mark.timeout(60)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from tests.fakes.redis_server import redis_server
 from tests.fakes.small_gateway import small_settings
 
 
-@pytest.mark.timeout(60)  # hosts renew their entries once a third of a second
 async def test_calls_go_on_without_redis_and_new_hosts_are_found_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,6 @@ def sound_in(events: bytes) -> bytes:
     return b"".join(base64.b64decode(each.get("audio", "")) for each in told)
 
 
-@pytest.mark.timeout(90)
 async def test_c48_a_hole_in_a_speech_is_filled_with_comments_and_its_second_part_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

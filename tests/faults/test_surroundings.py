@@ -30,6 +30,7 @@ from tests.faults.gateway_line import (
     take_turn,
     until,
 )
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import connected
 
 DISK_BYTES = 96 * 1024
@@ -68,7 +69,6 @@ def full_soon(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.timeout(60)
 async def test_a_full_disk_ends_recordings_and_no_call(full_soon: Path) -> None:
     telemetry = TelemetrySettings(record="content", record_folder=full_soon / "calls")
     settings = line_settings().model_copy(update={"telemetry": telemetry})
@@ -99,7 +99,6 @@ class JumpingClock(SystemClock):
         return super().wall_time() + self.jump_s
 
 
-@pytest.mark.timeout(60)
 async def test_a_wall_clock_that_jumps_ends_no_call_and_moves_no_deadline() -> None:
     clock = JumpingClock()
     async with running_app(line_settings(GatewaySettings(heartbeat_s=30.0)), clock=clock) as app:
@@ -127,5 +126,5 @@ async def test_a_wall_clock_that_jumps_ends_no_call_and_moves_no_deadline() -> N
             line.send_event({"type": "response.cancel"})
             done = (await line.until("response.done"))[-1]
             assert done["response"]["status_details"]["reason"] == "client_cancelled"
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             await server.is_clean()

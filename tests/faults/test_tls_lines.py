@@ -80,7 +80,6 @@ async def greet_half(line: RawWebSocket, trust: ssl.SSLContext) -> None:
     await line.writer.drain()
 
 
-@pytest.mark.timeout(90)
 @pytest.mark.parametrize("cut", CUTS, ids=["reset", "finish"])
 async def test_c51_a_line_with_tls_that_breaks_at_any_moment_leaves_nothing_behind(
     cut: Cut, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -105,7 +104,6 @@ async def test_c51_a_line_with_tls_that_breaks_at_any_moment_leaves_nothing_behi
     assert errors == [], "a handler crashed"
 
 
-@pytest.mark.timeout(90)
 async def test_c51_a_black_hole_right_after_the_handshake_is_let_go(tmp_path: Path) -> None:
     async with secure(tmp_path) as (server, trust), connected(server.port, tls=trust) as line:
         # It says nothing at all; the server waits no longer than for a first request.

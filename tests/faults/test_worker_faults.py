@@ -18,6 +18,7 @@ from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import Ended, Outcome, Request
 from duologue.engines.settings import EngineSettings
+from tests.patience import PATIENCE_S
 from tests.unit.engines.engine_port_contract import Listener
 
 FENCE = Fence("session", Lane("response_1"), 0)
@@ -56,7 +57,7 @@ class Call:
         self.engine.submit(request, self.listener)
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             while not done():
                 self.listener.news.clear()
                 await self.listener.news.wait()

@@ -28,7 +28,6 @@ def question(name: str) -> bytes:
     return StreamResampler(rate_hz, 24_000).process(pcm.tobytes())
 
 
-@pytest.mark.timeout(180)
 async def test_a_person_calls_by_telephone() -> None:
     settings = Settings(gateway=GatewaySettings(port=0, drain_timeout_s=0))
     async with running_app(settings) as app, asyncio.timeout(150):

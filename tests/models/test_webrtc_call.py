@@ -18,7 +18,7 @@ from tests.models.test_phone_call import question
 
 __all__ = ["loopback"]
 
-pytestmark = [pytest.mark.models, pytest.mark.usefixtures("loopback"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.models, pytest.mark.usefixtures("loopback")]
 
 LOUD = 500
 FRAMES_PER_S = 50

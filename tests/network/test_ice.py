@@ -22,7 +22,7 @@ import yaml
 from tests.network import streets
 from tests.network.streets import inside
 
-pytestmark = [pytest.mark.network, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.network
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

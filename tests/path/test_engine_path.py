@@ -33,6 +33,7 @@ from duologue.engines.ports import Ended, Outcome, Request
 from duologue.engines.runners.scripted import TONE_RATE_HZ
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
+from tests.patience import PATIENCE_S
 from tests.unit.engines.engine_port_contract import Listener
 
 FENCE = Fence("session", Lane("response_1"), 4)
@@ -40,7 +41,7 @@ QUESTION = ChatRequest((ChatMessage("user", "please say this"),), max_tokens=16)
 
 
 async def ended(listener: Listener) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not listener.ends():
             listener.news.clear()
             await listener.news.wait()
@@ -101,7 +102,7 @@ async def test_without_credit_the_first_stage_waits_for_the_last() -> None:
     try:
         long_text = ChatRequest((ChatMessage("user", "word " * 500),), max_tokens=500)
         engine.submit(Request("r", "speech", FENCE, first=long_text, credit=1), listener)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not listener.outputs():
                 listener.news.clear()
                 await listener.news.wait()

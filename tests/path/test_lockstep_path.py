@@ -21,9 +21,10 @@ import torch
 from duologue.app import App, running_app
 from duologue.commands.demo.lockstep import MODEL
 from tests.fakes.lockstep_gateway import lockstep_settings
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import RawWebSocket, connected
 
-pytestmark = [pytest.mark.torch, pytest.mark.timeout(120)]  # it is warmed up, and talks
+pytestmark = pytest.mark.torch  # it is warmed up, and talks
 
 torch.set_num_threads(1)
 
@@ -35,7 +36,7 @@ FRAME = base64.b64encode(b"\x10\x00\xf0\xff" * 960).decode()
 async def gateway(tmp_path: Path) -> AsyncIterator[App]:
     async with running_app(await asyncio.to_thread(lockstep_settings, tmp_path)) as app:
         yield app
-        await app.sessions.wait_empty(10)
+        await app.sessions.wait_empty(PATIENCE_S)
         assert len(app.sessions) == 0
 
 
@@ -173,10 +174,10 @@ async def test_a_call_goes_on_when_its_worker_is_killed(tmp_path: Path) -> None:
             done = await caller.until("response.done")
             assert done["response"]["id"] == heard[0]["response_id"]
             assert done["response"]["status_details"]["error"]["code"] == "replica_lost"
-            caller.raw.patience_s = 60.0
+            caller.raw.patience_s = PATIENCE_S
             again = await caller.hear(4)
             assert again[0]["response_id"] != heard[0]["response_id"]
-        await app.sessions.wait_empty(10)
+        await app.sessions.wait_empty(PATIENCE_S)
 
 
 def children() -> list[int]:

@@ -20,6 +20,7 @@ from duologue.sessions.recording.rerun import rerun
 from duologue.settings import ModelSettings
 from duologue.telemetry.settings import TelemetrySettings
 from tests.fakes.talking_gateway import LONG_LINE, speech, talking_settings
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import RawWebSocket, connected
 
 PIECE_MS = 40
@@ -59,7 +60,7 @@ async def test_what_was_heard_of_an_interrupted_answer_is_drawn_where_it_was_cut
     async with running_app(settings) as app:
         async with connected(int(app.url.rpartition(":")[2])) as line:
             truncated = await interrupted(line)
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
     # It reads files, and the loop is watched.
     await asyncio.to_thread(check, recordings, settings.models[0], truncated)
 

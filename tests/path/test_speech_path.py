@@ -22,7 +22,7 @@ from duologue.engines.ports import Ended, EngineEvent, Outcome, Output, Request
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry import LabelSets, Metrics
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 TWO_STAGES = """
 name: voice

@@ -18,6 +18,7 @@ import aiohttp
 
 from duologue.codecs.containers.wav import wav_header
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import PATIENCE_S
 from tests.soak.counting_voice import Count
 from tests.soak.readings import Drift
 from tests.unit.gateway.raw_websocket import CLOSE, PING, PONG, TEXT, RawWebSocket, connected
@@ -32,9 +33,6 @@ LOST_WORK = {"replica_lost", "stage_failed", "stage_timeout"}
 LEAD_S = 1.0
 """What the server sends ahead of playback."""
 
-PATIENCE_S = 60.0
-"""Longer than the server waits for a model: an answer that is stuck has failed before, and on a
-machine that is busy elsewhere a model takes long to be started again."""
 
 GA_PATH = "/v1/realtime?model=m"
 DUPLEX_PATH = "/v1/duplex?model=m&autostart=0"

@@ -27,8 +27,7 @@ from duologue.engines.ports import Ended, EngineEvent, Outcome, Request
 from duologue.engines.settings import EngineSettings
 from tests.fakes.clock import FakeClock
 from tests.fakes.executor import FakeExecutor, FakeWorker
-
-pytestmark = pytest.mark.timeout(120)
+from tests.patience import PATIENCE_S
 
 LIMIT_BYTES = 64 * 1024
 PIPELINES = {
@@ -290,7 +289,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.hands += [Hand(worker) for worker in self.executor.workers[len(self.hands) :]]
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not done():  # noqa: ASYNC110
                 await asyncio.sleep(0)
 

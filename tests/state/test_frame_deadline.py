@@ -18,7 +18,6 @@ from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
 )
 
 # Thousands of random steps: on a busy machine they outlast the time that one test usually has.
-pytestmark = pytest.mark.timeout(120)
 
 LIMITS = FeedLimits()
 FRAME = LIMITS.frame_samples

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -24,7 +23,6 @@ from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import Ended, Outcome, Request
 
 # Thousands of random steps: on a busy machine they outlast the time that one test usually has.
-pytestmark = pytest.mark.timeout(120)
 
 GRACE_S = 5.0
 PIPELINES = [

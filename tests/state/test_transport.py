@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import settings
 
 from tests.unit.engines.transport.test_by_reference import InProcess
 from tests.unit.engines.transport.test_slab import OnOneHost
 from tests.unit.engines.transport.transport_contract import TransportModel
-
-pytestmark = pytest.mark.timeout(120)
 
 SOME = settings(max_examples=max(1, settings().max_examples // 4))
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import settings
 
 from tests.unit.engines.transport.test_zeromq import OverTcp
 from tests.unit.engines.transport.transport_contract import TransportModel
-
-pytestmark = pytest.mark.timeout(120)
 
 
 class OverTcpModel(TransportModel):

@@ -55,7 +55,6 @@ def test_warns():
 """
 
 
-@pytest.mark.timeout(60)  # a whole pytest of its own
 def test_each_broken_rule_fails_its_test_and_no_other(pytester: pytest.Pytester) -> None:
     pytester.makeconftest((ROOT / "tests/conftest.py").read_text(encoding="utf-8"))
     pytester.makepyprojecttoml((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

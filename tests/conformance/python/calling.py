@@ -13,7 +13,7 @@ from pathlib import Path
 
 RATE_HZ = 24_000
 CHUNK_MS = 50
-PATIENCE_S = 45.0
+PATIENCE_S = 60.0
 
 BASE_URL = os.environ["DUOLOGUE_BASE_URL"]
 """Such as ``http://127.0.0.1:8080/v1``."""

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.patience import PATIENCE_S
+
 
 @dataclass
 class Misbehaviour:
@@ -84,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
         waiting = server.misbehaves.get(self.path)
         bad = waiting.pop(0) if waiting else Misbehaviour()
         if bad.waits_for is not None:
-            bad.waits_for.wait(10)
+            bad.waits_for.wait(PATIENCE_S)
         content = server.files.get(self.path)
         status = bad.status or (200 if content is not None else 404)
         if status != 200 or content is None:

@@ -8,6 +8,7 @@ import pytest
 from duologue.artifacts.cache import Cache
 from duologue.artifacts.errors import CacheError, PullCancelled
 from duologue.artifacts.manifest import load_manifest
+from tests.patience import PATIENCE_S
 
 
 def test_each_artifact_has_a_folder_of_its_own() -> None:
@@ -39,7 +40,7 @@ def test_a_second_writer_waits_for_the_first(tmp_path: Path) -> None:
     with cache.one_writer(lambda: None, never):
         thread = threading.Thread(target=second)
         thread.start()
-        assert waits.wait(10)
+        assert waits.wait(PATIENCE_S)
         order.append("first")
     thread.join(10)
     assert order == ["first", "second"]

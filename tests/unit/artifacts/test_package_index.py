@@ -13,8 +13,6 @@ from duologue.artifacts.package_index import Pip
 from tests.unit.artifacts.file_server import Misbehaviour
 from tests.unit.artifacts.scene import Scene
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture
 def pip(scene: Scene) -> Pip:

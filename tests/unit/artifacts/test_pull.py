@@ -17,6 +17,7 @@ from duologue.artifacts.errors import (
 )
 from duologue.artifacts.settings import SourceKind
 from duologue.artifacts.store import Store
+from tests.patience import PATIENCE_S
 from tests.unit.artifacts.file_server import Misbehaviour
 from tests.unit.artifacts.scene import REVISION, Scene
 
@@ -167,7 +168,7 @@ def test_a_stop_is_told_once_and_keeps_what_came(scene: Scene) -> None:
 
 def test_downloads_run_side_by_side_within_their_bound(scene: Scene) -> None:
     """Each answer waits until both were asked for, so one at a time would never end."""
-    both_asked = threading.Barrier(2, timeout=10)
+    both_asked = threading.Barrier(2, timeout=PATIENCE_S)
 
     class UntilBoth(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
@@ -269,7 +270,7 @@ def test_two_processes_pull_once(scene: Scene) -> None:
         assert child.stdout.readline().startswith("download ear")
         store = scene.store(HUB)
         scene.pull(store, "ear")
-        child.communicate(timeout=10)
+        child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 0
     assert scene.server.ranges_of(path) == [""]
     assert (store.path("ear") / "model.bin").read_bytes() == scene.ear["model.bin"]

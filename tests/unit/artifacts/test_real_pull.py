@@ -11,7 +11,7 @@ from duologue.artifacts.progress import shown_on
 from duologue.artifacts.settings import ArtifactSettings, SourceKind
 from duologue.artifacts.store import Store
 
-pytestmark = [pytest.mark.models, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.models
 
 
 def test_the_smallest_artifact_can_be_pulled(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from duologue.artifacts.cache import Cache
 from duologue.artifacts.download import Patience, part_of
 from duologue.artifacts.errors import SourceUnavailable, WrongHash
 from duologue.artifacts.wheels import WheelShelf, member_chunks
+from tests.patience import PATIENCE_S
 from tests.unit.artifacts.file_server import Misbehaviour
 from tests.unit.artifacts.scene import Scene
 
@@ -37,7 +38,7 @@ def test_a_wheel_of_two_users_is_loaded_once_and_removed_after_the_second(scene:
     with shelf_of(scene, "two-models", "two-models") as shelf:
         first = shelf.order("two-models", "ear")
         assert shelf.order("two-models", "voice") is first
-        assert first.result(10).read_bytes() == scene.wheel_content["two-models"]
+        assert first.result(PATIENCE_S).read_bytes() == scene.wheel_content["two-models"]
         shelf.done_with("two-models")
         assert place(scene, "two-models").exists()
         shelf.done_with("two-models")
@@ -48,7 +49,7 @@ def test_a_wheel_of_two_users_is_loaded_once_and_removed_after_the_second(scene:
 def test_addresses_are_asked_for_once(scene: Scene) -> None:
     with shelf_of(scene, "two-models", "voice-part2") as shelf:
         shelf.order("two-models", "voice")
-        shelf.order("voice-part2", "voice").result(10)
+        shelf.order("voice-part2", "voice").result(PATIENCE_S)
     assert scene.index.located == 1
 
 
@@ -56,7 +57,7 @@ def test_a_wheel_that_is_there_is_not_loaded_again(scene: Scene) -> None:
     place(scene, "two-models").parent.mkdir(parents=True)
     place(scene, "two-models").write_bytes(scene.wheel_content["two-models"])
     with shelf_of(scene, "two-models") as shelf:
-        shelf.order("two-models", "ear").result(10)
+        shelf.order("two-models", "ear").result(PATIENCE_S)
     assert scene.server.asked == []
 
 
@@ -64,7 +65,7 @@ def test_pip_loads_the_file_where_it_cannot_tell_the_address(scene: Scene) -> No
     scene.index.knows_addresses = False
     scene.index.pip_gives = scene.wheel_content
     with shelf_of(scene, "two-models") as shelf:
-        path = shelf.order("two-models", "ear").result(10)
+        path = shelf.order("two-models", "ear").result(PATIENCE_S)
     assert path.read_bytes() == scene.wheel_content["two-models"]
     assert scene.server.asked == []
 
@@ -73,7 +74,7 @@ def test_pip_loads_the_file_where_a_plain_request_is_refused(scene: Scene) -> No
     scene.server.misbehaves[scene.wheel_path("two-models")].append(Misbehaviour(status=401))
     scene.index.pip_gives = scene.wheel_content
     with shelf_of(scene, "two-models") as shelf:
-        shelf.order("two-models", "ear").result(10)
+        shelf.order("two-models", "ear").result(PATIENCE_S)
     assert scene.index.fetched == ["two-models"]
 
 
@@ -84,7 +85,7 @@ def test_what_pip_loads_is_checked_as_well(scene: Scene) -> None:
         shelf_of(scene, "two-models") as shelf,
         pytest.raises(WrongHash, match=scene.wheel("two-models").sha256),
     ):
-        shelf.order("two-models", "ear").result(10)
+        shelf.order("two-models", "ear").result(PATIENCE_S)
     assert not place(scene, "two-models").exists()
 
 
@@ -92,7 +93,7 @@ def test_a_load_that_others_need_is_not_withdrawn(scene: Scene) -> None:
     with shelf_of(scene, "two-models", "two-models") as shelf:
         load = shelf.order("two-models", "ear")
         shelf.withdraw("two-models")
-        assert load.result(10).exists()
+        assert load.result(PATIENCE_S).exists()
 
 
 def test_a_sweep_removes_what_nobody_needs_and_keeps_the_rest(scene: Scene) -> None:

@@ -18,6 +18,7 @@ from duologue.protocol.commands import ClearAudio
 from duologue.protocol.events import AudioCleared, Event, SessionCreated
 from tests.fakes.server import FakeTransport, greeting
 from tests.fakes.small_gateway import LINE, small_settings
+from tests.patience import PATIENCE_S
 
 
 class Gateway:
@@ -46,7 +47,7 @@ def served() -> Iterator[Gateway]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()), name="gateway")
     thread.start()
     try:
-        assert up.wait(10)
+        assert up.wait(PATIENCE_S)
         yield started[0]
     finally:
         down.set()

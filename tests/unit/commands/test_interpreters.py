@@ -9,8 +9,6 @@ from duologue.commands.interpreters import check_interpreters
 from duologue.core.errors import ConfigError
 from duologue.engines.pipeline import Pipeline, StageSpec
 
-pytestmark = pytest.mark.timeout(60)  # starts programs
-
 
 def pipeline(interpreter: str | None, **env: str) -> Pipeline:
     stage = StageSpec(name="voice", runner="tone", interpreter=interpreter, env=env)

@@ -4,10 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
 
 from duologue.composition.orders import HostOrder, HostReady, read_report, write_line
+from tests.patience import PATIENCE_S
 
 CONFIG = {
     "models": [{"name": "echo", "plugin": "echo"}],
@@ -16,7 +16,6 @@ CONFIG = {
 }
 
 
-@pytest.mark.timeout(60)  # a process of its own
 def test_a_part_does_what_its_order_says_until_nobody_wants_it(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(CONFIG))
@@ -32,11 +31,12 @@ def test_a_part_does_what_its_order_says_until_nobody_wants_it(tmp_path: Path) -
         assert process.wait() == 0
 
 
-@pytest.mark.timeout(60)  # a process of its own
 def test_without_an_order_it_says_how_it_is_started(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(CONFIG))
     command = [sys.executable, "-m", "duologue", "serve", "--config", str(config), "--part"]
-    done = subprocess.run(command, input=b"", capture_output=True, check=False, timeout=50)
+    done = subprocess.run(
+        command, input=b"", capture_output=True, check=False, timeout=3 * PATIENCE_S
+    )
     assert done.returncode == 2
     assert b"--edges" in done.stderr

@@ -19,7 +19,6 @@ gateway: {port: 0}
 """
 
 
-@pytest.mark.timeout(60)  # a whole server in a process of its own
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_server_says_where_it_is_and_ends_when_it_is_asked_to(
     tmp_path: Path, number: signal.Signals
@@ -38,7 +37,6 @@ def test_a_server_says_where_it_is_and_ends_when_it_is_asked_to(
     assert said[-1].startswith("stopping")
 
 
-@pytest.mark.timeout(60)  # a whole server in a process of its own
 def test_a_server_with_a_development_certificate_says_how_to_trust_it(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG)

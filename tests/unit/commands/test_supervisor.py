@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 
 from duologue.commands.supervisor import part_command
 from tests.faults.edge_killed import children
 from tests.faults.server_process import ServerProcess, server_process
+from tests.patience import PATIENCE_S
 
 CONFIG: dict[str, Any] = {
     "models": [{"name": "echo", "plugin": "echo"}],
@@ -23,7 +23,6 @@ CONFIG: dict[str, Any] = {
 }
 
 
-@pytest.mark.timeout(90)  # four processes
 async def test_a_gateway_that_dies_is_started_again_and_the_end_is_in_order(
     tmp_path: Path,
 ) -> None:
@@ -44,7 +43,7 @@ async def test_a_gateway_that_dies_is_started_again_and_the_end_is_in_order(
 
 
 async def whole_again(server: ServerProcess, before: list[int]) -> None:
-    async with asyncio.timeout(30), aiohttp.ClientSession() as http:
+    async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as http:
         ready = False
         while not ready or len(children(server.pid)) < 3 or children(server.pid) == before:
             try:
@@ -54,14 +53,12 @@ async def whole_again(server: ServerProcess, before: list[int]) -> None:
                 ready = False
 
 
-@pytest.mark.timeout(60)  # a process of its own
 async def test_settings_that_no_part_can_use_end_the_server(tmp_path: Path) -> None:
     wrong = {**CONFIG, "engine": {"pipelines": []}, "models": [{"name": "a", "plugin": "none"}]}
     async with server_process(tmp_path, wrong, wait=False) as server:
         assert await server.ended() == 2
 
 
-@pytest.mark.timeout(60)  # a process of its own
 async def test_parts_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     async with server_process(tmp_path, CONFIG) as server:
         assert len(server.processes()) == 4

@@ -27,7 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.timeout(60)  # a server with three models
 async def test_chat_speech_and_transcription_are_the_hosts_work(folder: Path) -> None:
     async with edged_gateway(chat_settings(folder)) as server, client(server) as http:
         async with http.post("/v1/chat/completions", json=question("hello there")) as answer:

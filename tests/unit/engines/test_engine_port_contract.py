@@ -15,6 +15,7 @@ from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import EnginePort, Request
 from duologue.engines.settings import EngineSettings
 from tests.fakes.engine import FakeEngine
+from tests.patience import PATIENCE_S
 from tests.unit.engines.engine_port_contract import FENCE, EnginePortContract, Harness, Listener
 
 
@@ -58,7 +59,7 @@ class EngineHarness:
         self.engine: EnginePort = engine
 
     async def until(self, done: Callable[[], bool], listener: Listener) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not done():
                 listener.news.clear()
                 await listener.news.wait()

@@ -23,6 +23,7 @@ from duologue.engines.messages import (
 )
 from duologue.engines.payloads import TextDelta
 from duologue.engines.ports import Outcome
+from tests.patience import PATIENCE_S
 
 SCRIPT = WorkerSpec(name="stage/0", runner="script")
 
@@ -69,7 +70,7 @@ class TestProcess:
                 heard += listen(link, reader)
             assert heard == [JobOutput("a", TextDelta("hi")), JobEnded("a", Outcome.COMPLETED)]
             link.sendall(framing.encode_messages([Stop()]))
-            assert process.wait(15) == 0
+            assert process.wait(PATIENCE_S) == 0
 
     def test_what_it_is_and_what_it_shall_do_may_come_in_one_piece(self) -> None:
         reader = framing.FrameReader()
@@ -81,30 +82,30 @@ class TestProcess:
             heard: list[FromWorker] = []
             while len(heard) < 2:
                 heard += listen(link, reader)
-            assert process.wait(15) == 0
+            assert process.wait(PATIENCE_S) == 0
 
     def test_it_leaves_when_the_engine_is_gone(self) -> None:
         with child() as (process, link):
             link.sendall(framing.encode(SCRIPT))
             listen(link, framing.FrameReader())
             link.close()
-            assert process.wait(15) == 0
+            assert process.wait(PATIENCE_S) == 0
 
     def test_it_leaves_when_the_engine_is_gone_before_it_was_told_anything(self) -> None:
         with child() as (process, link):
             link.close()
-            assert process.wait(15) == 0
+            assert process.wait(PATIENCE_S) == 0
 
     def test_it_does_not_begin_for_an_engine_that_is_dead_already(self) -> None:
         with child(parent_pid=1_999_999_999) as (process, _link):
-            assert process.wait(15) == 0
+            assert process.wait(PATIENCE_S) == 0
 
     def test_it_does_not_stay_deaf_when_it_cannot_understand(self) -> None:
         with child() as (process, link):
             link.sendall(framing.encode(SCRIPT))
             listen(link, framing.FrameReader())
             link.sendall(b"\x03\x00\x00\x00\xc1\xc1\xc1")
-            assert process.wait(15) == 1
+            assert process.wait(PATIENCE_S) == 1
 
     def test_the_system_kills_it_with_its_parent_even_if_a_step_hangs(self) -> None:
         """A middle process starts it, makes it hang, and is killed."""
@@ -137,7 +138,7 @@ class TestProcess:
             handle = os.pidfd_open(int(parent.stdout.readline()))
             try:
                 parent.send_signal(signal.SIGKILL)
-                parent.wait(15)
+                parent.wait(PATIENCE_S)
                 assert exited(handle)
             finally:
                 os.close(handle)

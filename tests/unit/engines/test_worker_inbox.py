@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 
 from duologue.engines.worker_inbox import WorkerInbox
+from tests.patience import PATIENCE_S
 
 
 def test_items_come_out_in_order_and_once() -> None:
@@ -46,7 +47,7 @@ def test_a_sleeping_taker_is_woken_by_any_of_many_senders() -> None:
     for sender in senders:
         sender.start()
     for thread in (*senders, taker):
-        thread.join(timeout=10)
+        thread.join(timeout=PATIENCE_S)
     assert not taker.is_alive()
     assert sorted(taken) == list(range(4000))
     for first in range(0, 4000, 1000):

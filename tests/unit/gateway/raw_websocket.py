@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
-PATIENCE_S = 10.0
-"""A peer that is silent for so long has failed the test."""
+from tests.patience import PATIENCE_S
 
 SMALL_BUFFER_BYTES = 4096
 

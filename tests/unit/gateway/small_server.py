@@ -41,6 +41,7 @@ from duologue.sessions.settings import SessionSettings
 from duologue.sessions.watching.observer import Observation
 from duologue.telemetry import Flight, LabelSets, Metrics
 from tests.fakes.engine import FakeEngine
+from tests.patience import PATIENCE_S
 
 STARTED_AT = 1_700_000_000.9
 
@@ -131,5 +132,5 @@ async def small_server(
         yield server
     finally:
         manager.close_all("closed")
-        await realtime.wait_closed(5)
+        await realtime.wait_closed(PATIENCE_S)
         await runner.cleanup()

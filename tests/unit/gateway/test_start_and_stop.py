@@ -19,6 +19,7 @@ from duologue.engines.runners.scripted import ToneRunner, ToneSettings
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.settings import ModelSettings, Settings
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import UPGRADE, connected
 
 PATH = "/v1/realtime"
@@ -31,7 +32,7 @@ class SlowSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(settings: SlowSettings) -> ToneRunner:
-    MAY_LOAD.wait(10)
+    MAY_LOAD.wait(PATIENCE_S)
     if settings.fails:
         raise EngineError("the weights are broken")
     return ToneRunner(ToneSettings())

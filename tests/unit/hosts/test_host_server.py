@@ -20,6 +20,7 @@ from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.port import Joined
 from tests.fakes.link import FakeClient, FakeSession, sound
+from tests.patience import PATIENCE_S
 from tests.unit.hosts.small_host import RATE, edge_of, small_host
 
 
@@ -64,7 +65,7 @@ async def test_it_is_whole_when_all_gateways_are_there(path: Path) -> None:
             await host.server.wait_edges()
             await first.wait_status(lambda status: status.edges == 2)
             assert first.status.edges_expected == 2
-        await host.server.wait_left(5)
+        await host.server.wait_left(PATIENCE_S)
         assert not host.server.edges
 
 
@@ -123,7 +124,7 @@ async def test_the_calls_of_a_gateway_that_is_gone_are_gone_and_come_again_with_
             holder.call_began("rtc_1", ANYBODY)
             await settled(holder)
             assert set(host.server.calls) == {"rtc_1"}
-        await host.server.wait_left(5)
+        await host.server.wait_left(PATIENCE_S)
         assert not host.server.calls
 
 

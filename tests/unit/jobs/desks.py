@@ -15,6 +15,7 @@ from duologue.jobs.files import JobFiles
 from duologue.jobs.records import JobRecord
 from duologue.jobs.settings import JobSettings
 from duologue.jobs.store import JobStore
+from tests.patience import PATIENCE_S
 
 
 def record(number: int = 1, **changes: Any) -> JobRecord:
@@ -79,13 +80,13 @@ async def desk(
 
 
 async def until_ended(desk: JobDesk, job_id: str) -> JobRecord:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not (found := await desk.get("me", job_id)).has_ended:  # noqa: ASYNC110
             await asyncio.sleep(0)
     return found
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not done():  # noqa: ASYNC110
             await asyncio.sleep(0)

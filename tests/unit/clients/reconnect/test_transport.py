@@ -31,6 +31,7 @@ from tests.fakes.call import FakeCall
 from tests.fakes.clock import FakeClock
 from tests.fakes.plugin import FakePlugin
 from tests.fakes.server import FakeTransport, refusal
+from tests.patience import PATIENCE_S
 
 POLICY = ReconnectPolicy(silence_s=0.2, give_up_s=10, first_wait_s=0.5, longest_wait_s=2)
 
@@ -98,7 +99,7 @@ class Scene:
         self.clock.advance(seconds)
 
     async def event(self) -> object:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             return (await self.line.receive()).event
 
 

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from duologue.clients.tools.calls import RunTool
 from duologue.clients.tools.function import Tool, ToolContext
 from duologue.clients.tools.runner import ToolRunner
+from tests.patience import PATIENCE_S
 
 AT_ONCE_S = 1e-3
 
@@ -169,5 +170,5 @@ def test_a_result_that_comes_after_the_loop_has_gone_is_nobodys() -> None:
 
     asyncio.run(hold_call())
     release.set()
-    assert ended.wait(5)
+    assert ended.wait(PATIENCE_S)
     _join("duologue-tool-slow")

@@ -21,6 +21,7 @@ from duologue.protocol.commands import AppendAudio, ClearAudio
 from duologue.protocol.events import AudioCleared, SessionCreated
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.small_gateway import API_KEY, small_settings
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,7 @@ async def test_commands_events_and_speech_cross() -> None:
         assert ended.value.is_normal
         with pytest.raises(CallEnded):
             await transport.send(ClearAudio())
-        await app.sessions.wait_empty(5)
+        await app.sessions.wait_empty(PATIENCE_S)
 
 
 async def to_the_end(transport: WebRtcTransport) -> None:

@@ -13,7 +13,7 @@ from duologue.core.errors import ConfigError
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from tests.fakes.tiny_speech.csm import BOOKS, CODES
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 FRAMES = 30
 

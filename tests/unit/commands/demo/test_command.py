@@ -23,7 +23,6 @@ def options(out: Path) -> DemoOptions:
     return DemoOptions(questions=3, out=out, url=None, api_key=None, keep=False, verbose=False)
 
 
-@pytest.mark.timeout(60)  # it draws
 def test_a_good_call_is_reported_with_its_files(tmp_path: Path) -> None:
     out = StringIO()
     assert report(options(tmp_path), good_call(), Console(file=out, width=120))
@@ -34,7 +33,6 @@ def test_a_good_call_is_reported_with_its_files(tmp_path: Path) -> None:
     assert (tmp_path / "call.png").stat().st_size > 0
 
 
-@pytest.mark.timeout(60)  # it draws
 def test_a_bad_call_says_which_check_failed_and_what_was_seen(tmp_path: Path) -> None:
     record = good_call()
     record.gap_s = 0.25

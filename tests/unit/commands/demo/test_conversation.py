@@ -32,7 +32,6 @@ def view() -> TranscriptView:
     return TranscriptView(Console(file=StringIO()))
 
 
-@pytest.mark.timeout(60)  # a conversation takes the time that it takes
 async def test_three_questions_are_asked_and_the_third_interrupts(tmp_path: Path) -> None:
     settings = talking_settings(tmp_path, SHORT_LINE, LONG_LINE, SHORT_LINE)
     async with running_app(settings) as app:

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from duologue.commands.demo.picture import draw_call
 from duologue.commands.demo.record import CallRecord
 from tests.unit.commands.demo.scene import good_call
@@ -11,7 +9,6 @@ from tests.unit.commands.demo.scene import good_call
 PNG = b"\x89PNG\r\n"
 
 
-@pytest.mark.timeout(60)  # fonts are looked for when the first picture is drawn
 def test_a_call_becomes_a_picture(tmp_path: Path) -> None:
     path = tmp_path / "call.png"
     draw_call(good_call(), path)

@@ -12,7 +12,6 @@ engine: {pipelines: [scripted]}
 """
 
 
-@pytest.mark.timeout(60)  # a whole server in a process of its own
 async def test_a_server_is_started_watched_and_stopped(tmp_path: Path) -> None:
     config, log = tmp_path / "config.yaml", tmp_path / "server.log"
     config.write_text(CONFIG)
@@ -27,7 +26,6 @@ async def test_a_server_is_started_watched_and_stopped(tmp_path: Path) -> None:
     assert "stopping" in log.read_text()
 
 
-@pytest.mark.timeout(60)  # the same
 async def test_a_server_that_cannot_start_leaves_its_last_words(tmp_path: Path) -> None:
     arguments = ("--gateway.prot", "1")
     with pytest.raises(ServerFailed, match=r"(?s)ended before it was ready.*gateway\.prot"):
@@ -35,7 +33,6 @@ async def test_a_server_that_cannot_start_leaves_its_last_words(tmp_path: Path) 
             pass
 
 
-@pytest.mark.timeout(60)  # the same
 async def test_a_server_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     with pytest.raises(ServerFailed, match=r"not ready within 0 s. It said nothing."):
         async with running_server(tmp_path / "log", lambda _: None, start_timeout_s=0.01):

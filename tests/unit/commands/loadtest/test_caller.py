@@ -14,7 +14,6 @@ from tests.fakes.talking_gateway import speech, talking_settings
 CLIP = Clip(speech(400), 0.4)
 
 
-@pytest.mark.timeout(60)
 async def test_a_caller_speaks_waits_and_is_answered(tmp_path: Path) -> None:
     clock = SystemClock()
     async with running_app(talking_settings(tmp_path, "Short.")) as app:

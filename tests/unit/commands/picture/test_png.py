@@ -12,7 +12,6 @@ from duologue.commands.picture.sheet import Area, Box, Dot, Label, Line, Sheet
 from duologue.core.errors import ConfigError
 
 
-@pytest.mark.timeout(60)  # fonts are looked for when the first picture is drawn
 @pytest.mark.parametrize("length_s", [3.0, 3600.0])
 def test_every_shape_can_be_drawn(tmp_path: Path, length_s: float) -> None:
     sheet = Sheet("t", length_s, 200)

@@ -43,7 +43,6 @@ def question(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.timeout(60)  # a conversation takes the time that it takes
 async def test_a_file_is_said_and_its_answer_kept(tmp_path: Path, question: Path) -> None:
     answer = tmp_path / "out.wav"
     out = StringIO()

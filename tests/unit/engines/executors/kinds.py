@@ -28,6 +28,7 @@ from duologue.engines.messages import (
 from duologue.engines.payloads import TextDelta
 from duologue.engines.settings import RaySettings
 from tests.fakes.two_nodes import HAS_RAY, address
+from tests.patience import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Ear:
         return "".join(each.text for each in outputs if isinstance(each, TextDelta))
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not done():
                 self.news.clear()
                 await self.news.wait()
@@ -124,3 +125,9 @@ async def stop(worker: Worker, ear: Ear) -> None:
 
 def open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+def shared_memory() -> list[str]:
+    """Name what lies in shared memory, but for what browsers and torch of other tests have."""
+    others = (".org.chromium.", ".com.google.", "torch_")
+    return sorted(each for each in os.listdir("/dev/shm") if not each.startswith(others))

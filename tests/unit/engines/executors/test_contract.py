@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import weakref
 from collections import deque
 
@@ -27,11 +26,8 @@ from duologue.engines.payloads import AudioChunk, Payload, SpeakText, TextDelta
 from duologue.engines.ports import Outcome
 from duologue.engines.runners.contract import Job
 from duologue.engines.runners.scripted import ToneRunner, ToneSettings
-from tests.unit.engines.executors.kinds import KINDS, Ear, open_files, spec, stop
-
-pytestmark = pytest.mark.timeout(60)  # each may start several interpreters
-
-SHUTDOWN_S = 5.0
+from tests.patience import PATIENCE_S
+from tests.unit.engines.executors.kinds import KINDS, Ear, open_files, shared_memory, spec, stop
 
 
 def made_here(clause: SpeakText) -> list[Payload]:
@@ -159,9 +155,9 @@ async def test_a_worker_leaves_in_five_seconds_and_so_does_all_that_it_shared(
     worker = await executor.start(spec(), ear)
     await ear.ready()
     worker.send(Open("a", TextDelta("word " * 1000), credit=1))
-    async with asyncio.timeout(SHUTDOWN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await stop(worker, ear)
-    async with asyncio.timeout(SHUTDOWN_S):
+    async with asyncio.timeout(PATIENCE_S):
         await executor.close()
 
 
@@ -264,7 +260,7 @@ async def test_a_lost_worker_is_followed_by_another(executor: Executor) -> None:
 async def test_what_was_under_way_is_let_go_of_with_its_worker(executor: Executor) -> None:
     """Neither a transport's buffer nor a queue, a timer or a file holds on to it."""
     lost = []
-    files, shared_memory = open_files(), os.listdir("/dev/shm")
+    files, names = open_files(), shared_memory()
     for ending in ("crash", "kill"):
         ear = Ear()
         worker = await executor.start(spec(settings={"fault": {"kind": "crash"}}), ear)
@@ -281,9 +277,9 @@ async def test_what_was_under_way_is_let_go_of_with_its_worker(executor: Executo
         lost.append(weakref.ref(worker))
         del worker, ear
     await executor.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while any(each() is not None for each in lost):
             gc.collect()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
     assert open_files() == files
-    assert os.listdir("/dev/shm") == shared_memory
+    assert shared_memory() == names

@@ -18,14 +18,12 @@ from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import Ended, Outcome, Request
 from duologue.engines.settings import EngineSettings
 from tests.fakes.marked import Marked
+from tests.patience import PATIENCE_S
 from tests.unit.engines.engine_port_contract import Listener
 from tests.unit.engines.executors.kinds import KINDS
 
-pytestmark = pytest.mark.timeout(60)  # each may start several interpreters
-
 FENCE = Fence("session", Lane("response_1"), 0)
 SETTINGS = EngineSettings(restart_backoff_s=0.01, cancel_grace_s=0.2, stop_timeout_s=1)
-SHUTDOWN_S = 5.0
 
 
 class Caller:
@@ -40,7 +38,7 @@ class Caller:
         self.engine.submit(request, self.listener)
 
     async def until(self, done: Callable[[], bool]) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not done():
                 self.listener.news.clear()
                 await self.listener.news.wait()
@@ -69,7 +67,7 @@ async def stage_on(kind: str, marked: Marked, **fields: object) -> AsyncIterator
         await engine.start()
         yield Caller(engine)
     finally:
-        async with asyncio.timeout(SHUTDOWN_S + SETTINGS.stop_timeout_s):
+        async with asyncio.timeout(PATIENCE_S):
             await engine.stop()
         await marked.gone()
 

@@ -7,6 +7,7 @@ import time
 from duologue.engines.executors.inline import MAX_WAITING_REPORTS, InlineExecutor
 from duologue.engines.messages import Open, Report, WorkerSpec
 from duologue.engines.payloads import TextDelta
+from tests.patience import PATIENCE_S
 from tests.unit.engines.executors.kinds import Ear, spec, stop
 
 
@@ -56,7 +57,7 @@ async def test_a_worker_that_waits_for_the_loop_can_be_abandoned() -> None:
     worker.kill()
     for thread in threading.enumerate():
         if thread.name == "waits/0":
-            thread.join(timeout=10)
+            thread.join(timeout=PATIENCE_S)
             assert not thread.is_alive()
     assert (await ear.lost()).reason == "the worker was abandoned"
 
@@ -75,5 +76,5 @@ def test_a_worker_that_outlives_its_loop_harms_nobody() -> None:
     asyncio.run(leave_one_behind())
     for thread in threading.enumerate():
         if thread.name == "left/0":
-            thread.join(timeout=10)
+            thread.join(timeout=PATIENCE_S)
             assert not thread.is_alive()

@@ -23,6 +23,7 @@ from duologue.engines.ports import Ended, EngineEvent, Outcome, Output, Request
 from duologue.engines.settings import EngineSettings
 from tests.fakes.copying_runner import installed
 from tests.fakes.marked import Marked
+from tests.patience import PATIENCE_S
 from tests.unit.engines.executors.kinds import Ear, open_files, spec, stop
 
 MIB = 2**20
@@ -59,7 +60,7 @@ class Ends:
         self.news.set()
 
     async def until_ended(self, count: int) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.ended) < count:
                 self.news.clear()
                 await self.news.wait()
@@ -191,6 +192,6 @@ async def test_a_stage_that_is_killed_gives_back_what_it_had_not_read(
 
 async def held(engine: Engine, so: Callable[[], bool]) -> None:
     """Wait until what is held is so; nothing tells of it."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE_S):
         while not so():  # noqa: ASYNC110
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)

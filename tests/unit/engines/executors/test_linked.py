@@ -7,6 +7,7 @@ from duologue.engines import framing
 from duologue.engines.executors.base import Loss
 from duologue.engines.executors.linked import Lines, LinkedWorker, LinkProtocol
 from duologue.engines.messages import Died, Ready, Report
+from tests.patience import PATIENCE_S
 from tests.unit.engines.executors.kinds import Ear, spec
 
 
@@ -110,7 +111,7 @@ async def test_a_process_that_outlives_its_link_is_killed() -> None:
     scene = Scene()
     scene.link.connection_lost(None)
     assert scene.process.killed == 0, "it may be dead, and its status on its way"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not scene.process.killed:  # noqa: ASYNC110
             await asyncio.sleep(0)
     scene.worker.exited("killed")

@@ -31,6 +31,7 @@ from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
 from tests.fakes.clock import FakeClock
 from tests.fakes.executor import FakeExecutor, FakeWorker
+from tests.patience import PATIENCE_S
 from tests.unit.engines.engine_port_contract import OTHER_FENCE, Listener
 
 FENCE = Fence("session", INPUT_LANE, 1)
@@ -54,7 +55,7 @@ def request(request_id: str, pipeline: str = "llm", **fields: object) -> Request
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not done():  # noqa: ASYNC110
             await asyncio.sleep(0)
 

@@ -10,6 +10,7 @@ from duologue.engines.pools.fleet import Fleet
 from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
 from duologue.engines.settings import EngineSettings
 from tests.fakes.executor import FakeExecutor
+from tests.patience import PATIENCE_S
 
 
 class Owner:
@@ -52,7 +53,7 @@ class Scene:
         return task
 
     async def until_workers(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.executor.workers) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
@@ -99,7 +100,7 @@ async def test_stopping_asks_all_at_once_and_says_whether_all_left() -> None:
         worker.warm()
     await start
     stop = asyncio.create_task(scene.fleet.stop())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not all(Stop() in worker.sent for worker in scene.executor.workers):  # noqa: ASYNC110
             await asyncio.sleep(0)
     scene.executor.workers[0].lose("told to stop")

@@ -11,6 +11,7 @@ from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
 from duologue.engines.ports import Outcome
 from duologue.engines.settings import EngineSettings
 from tests.fakes.executor import FakeExecutor, FakeWorker
+from tests.patience import PATIENCE_S
 
 SPEC = WorkerSpec(name="stage/0", runner="script")
 STARTING, READY = ReplicaState.STARTING, ReplicaState.READY
@@ -57,7 +58,7 @@ class Scene:
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while not done():  # noqa: ASYNC110
             await asyncio.sleep(0)
 

@@ -8,6 +8,7 @@ from duologue.core.errors import EngineError
 from duologue.engines.payloads import SpeechMark, TextDelta, TokenUsage
 from duologue.engines.runners.background import OutputFeed
 from duologue.engines.runners.contract import Step
+from tests.patience import PATIENCE_S
 
 
 class Counter:
@@ -71,10 +72,10 @@ def test_a_full_feed_holds_its_thread_until_something_is_taken() -> None:
 
     thread = threading.Thread(target=make)
     thread.start()
-    assert entered.wait(5)
+    assert entered.wait(PATIENCE_S)
     assert not passed.is_set()
     assert feed.take().outputs == [SpeechMark(1, 1)]
-    assert passed.wait(5)
+    assert passed.wait(PATIENCE_S)
     thread.join()
     assert feed.take().outputs == [SpeechMark(2, 2)]
 

@@ -10,6 +10,7 @@ import pytest
 from duologue.core.errors import ConfigError, EngineError, StageTimeout
 from duologue.engines.runners.http_stream import HttpPost, Upstream, read_api_key
 from tests.fakes.http_server import Reply, serving
+from tests.patience import PATIENCE_S
 
 
 def upstream(url: str, key: str = "", silence_s: float = 10.0) -> Upstream:
@@ -21,7 +22,7 @@ def test_the_answer_comes_as_it_is_sent() -> None:
 
     def pieces() -> Iterator[bytes]:
         yield b"first"
-        assert gone_on.wait(10)
+        assert gone_on.wait(PATIENCE_S)
         yield b"second"
 
     with serving(lambda _: Reply(pieces=pieces())) as server:
@@ -88,7 +89,7 @@ def test_a_silent_server_times_out() -> None:
 
     def pieces() -> Iterator[bytes]:
         yield b"a"
-        done.wait(10)
+        done.wait(PATIENCE_S)
         yield b"b"
 
     with serving(lambda _: Reply(pieces=pieces())) as server:
@@ -113,7 +114,7 @@ def test_an_abort_ends_the_answer_and_the_server_notices() -> None:
         post.abort()
         for _ in chunks:
             pass
-        assert server.hung_up.wait(10)
+        assert server.hung_up.wait(PATIENCE_S)
         done.set()
 
 

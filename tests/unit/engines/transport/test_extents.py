@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from duologue.engines.transport.extents import ALIGNMENT, Extents
-
-pytestmark = pytest.mark.timeout(120)
 
 SIZE = 16 * ALIGNMENT
 

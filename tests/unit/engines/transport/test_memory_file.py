@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from duologue.engines.transport.memory_file import PAGE_BYTES, MemoryFile, is_available
+from tests.patience import PATIENCE_S
 
 
 def descriptors() -> int:
@@ -103,7 +104,7 @@ def test_it_outlives_its_maker_that_was_killed_and_then_nothing_is_left() -> Non
             [sys.executable, "-c", HOLDER, str(there.fileno())], pass_fds=(there.fileno(),)
         )
         _, fds, _, _ = socket.recv_fds(here, 1, 1)
-        assert child.wait(15) == -signal.SIGKILL
+        assert child.wait(PATIENCE_S) == -signal.SIGKILL
     memory = MemoryFile(fds[0])
     with memory.map(0, memory.size_bytes, writable=False) as part:
         assert part[-1:] == b"x"

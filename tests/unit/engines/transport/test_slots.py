@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from duologue.engines.transport.port import Handle
 from duologue.engines.transport.slots import MAX_CLAIMS, Slots
-
-pytestmark = pytest.mark.timeout(120)
 
 
 def taken(slots: Slots, size_bytes: int = 10) -> Handle:

@@ -12,6 +12,7 @@ import pytest
 
 from duologue.codecs.pictures import encode, probe
 from tests.fakes.media_gateway import MediaGateway, error_of, media_gateway
+from tests.patience import PATIENCE_S
 
 PNG = encode(np.zeros((32, 32, 3), np.uint8), "png")
 
@@ -113,7 +114,7 @@ async def test_the_work_ends_with_its_client() -> None:
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while gateway.work:  # noqa: ASYNC110
                 await asyncio.sleep(0)
 

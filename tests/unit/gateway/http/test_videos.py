@@ -15,6 +15,7 @@ from duologue.codecs.fmp4.writer import Fmp4Writer
 from duologue.codecs.pictures import encode, probe
 from duologue.jobs.settings import JobSettings
 from tests.fakes.media_gateway import MediaGateway, error_of, media_gateway, media_settings
+from tests.patience import PATIENCE_S
 
 PNG = encode(np.zeros((8, 8, 3), np.uint8), "png")
 
@@ -39,7 +40,7 @@ async def get(gateway: MediaGateway, path: str) -> aiohttp.ClientResponse:
 
 
 async def ended(gateway: MediaGateway, video: str) -> dict[str, Any]:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             page: dict[str, Any] = await (await get(gateway, f"/{video}")).json()
             if page["status"] in ("completed", "failed"):
@@ -117,13 +118,13 @@ async def test_a_video_that_fails_says_why(gateway: MediaGateway) -> None:
 
 async def test_deleting_stops_the_work(gateway: MediaGateway) -> None:
     video = (await (await ask(gateway, prompt="never")).json())["id"]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while not gateway.work:  # noqa: ASYNC110
             await asyncio.sleep(0)
     assert (await get(gateway, f"/{video}/content")).status == 404
     deleted = await (await gateway.http.delete(f"/v1/videos/{video}")).json()
     assert deleted == {"id": video, "deleted": True, "object": "video.deleted"}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while gateway.work:  # noqa: ASYNC110
             await asyncio.sleep(0)
     assert await error_of(await get(gateway, f"/{video}")) == (404, "video_not_found", "id")

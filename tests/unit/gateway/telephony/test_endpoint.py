@@ -11,6 +11,7 @@ from duologue.gateway.telephony.endpoint import CARRIERS
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.gateway.telephony.signature import HEADER, signature
 from duologue.sessions.settings import SessionSettings
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import TEXT, UPGRADE, RawWebSocket, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
 
@@ -33,7 +34,7 @@ def say(peer: RawWebSocket, message: dict[str, Any]) -> None:
 
 
 async def settled(server: SmallServer) -> None:
-    await server.realtime.wait_closed(5)
+    await server.realtime.wait_closed(PATIENCE_S)
     assert len(server.sessions) == 0
     assert len(server.wheel) == 0
 

@@ -22,13 +22,13 @@ from tests.conformance.webrtc_caller import (
     offer_of,
     only,
 )
+from tests.patience import PATIENCE_S
 from tests.unit.codecs.tones import loudest_hz, tone
 from tests.unit.gateway.webrtc.offers import CHROMIUM
 
 TryOut = Callable[[WebRtcSettings], Awaitable[Backend]]
 
 LOCAL = WebRtcSettings(bind_address="127.0.0.1")
-PATIENCE_S = 10.0
 
 __all__ = ["PeerContract", "TryOut", "loopback"]
 

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from duologue.gateway.ws.accept import Accept
 from tests.fakes.clock import FakeClock
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import (
     CLOSE,
     CONTINUATION,
@@ -105,7 +106,7 @@ class EndingContract:
             await asyncio.sleep(0)
             line.channel.expire()
             clock.advance(5.1)
-            assert await asyncio.wait_for(waiting, 5) is False
+            assert await asyncio.wait_for(waiting, PATIENCE_S) is False
             await line.over()
 
     async def test_a_peer_that_is_not_read_is_cut_off_all_the_same(self) -> None:
@@ -225,7 +226,7 @@ class EndingContract:
             waiting = asyncio.create_task(line.channel.writable())
             await asyncio.sleep(0)
             peer.reset()
-            assert await asyncio.wait_for(waiting, 5) is False
+            assert await asyncio.wait_for(waiting, PATIENCE_S) is False
 
     async def test_a_cancelled_reader_says_that_it_goes_away(self, server: ChannelServer) -> None:
         async with connected(server.port) as peer:
@@ -262,7 +263,7 @@ class EndingContract:
             await peer.upgrade()
             line = await server.line()
             line.channel.send(MUCH)
-            assert await asyncio.wait_for(line.channel.writable(), 5) is False
+            assert await asyncio.wait_for(line.channel.writable(), PATIENCE_S) is False
             await line.over()
 
     async def test_a_long_message_on_a_slow_line_is_a_sign_of_life(self) -> None:

@@ -15,6 +15,7 @@ from duologue.gateway.ws.channel import (
     MAX_WAITING_PONG_BYTES,
     NOT_SENT_LOW_WATER_BYTES,
 )
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import (
     ACCEPT,
     BINARY,
@@ -217,7 +218,7 @@ class MessageContract:
             assert HIGH_WATER_BYTES <= held < HIGH_WATER_BYTES + 1004
             assert not channel.can_send()
             peer.reset()
-            await asyncio.wait_for(writer, 5)
+            await asyncio.wait_for(writer, PATIENCE_S)
 
     async def test_everything_arrives_in_order_once_a_slow_reader_goes_on(
         self, server: ChannelServer

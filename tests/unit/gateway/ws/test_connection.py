@@ -18,6 +18,7 @@ from duologue.protocol.events import AudioCleared, ErrorBody, Event
 from duologue.protocol.json_codec import REALTIME_JSON, decode_command, encode_event
 from duologue.protocol.response_events import OutputTextDelta
 from duologue.sessions.port import Attachment, Batch, Delivery
+from tests.patience import PATIENCE_S
 
 CLEAR = b'{"type":"input_audio_buffer.clear"}'
 
@@ -110,7 +111,7 @@ class FakePort:
 
     async def has(self, count: int) -> None:
         """Wait until so many commands have come."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.offered) < count:
                 self._news.clear()
                 await self._news.wait()
@@ -206,7 +207,7 @@ class SlowReading:
     def _read(self, message: bytes) -> Command:
         if len(message) > LARGE_BYTES:
             self.threads.append(threading.get_ident())
-            assert self.go.wait(10)
+            assert self.go.wait(PATIENCE_S)
             return decode_command(message.rstrip(b" "))
         return decode_command(message)
 

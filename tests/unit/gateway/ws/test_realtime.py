@@ -7,6 +7,7 @@ import pytest
 from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import (
     CLOSE,
     TEXT,
@@ -32,7 +33,7 @@ async def test_a_connection_is_a_session_from_its_beginning_to_its_end() -> None
             peer.close()
             assert (await peer.goodbye()).code == 1000
             await peer.end()
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         assert len(server.sessions) == 0
         assert len(server.wheel) == 0
 
@@ -127,7 +128,7 @@ async def test_one_call_too_many_is_refused_before_the_upgrade_and_room_comes_ba
         assert int(answer.headers["Retry-After"]) > 0
         first.close()
         await first.goodbye()
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         await second.upgrade(PATH)
 
 
@@ -150,7 +151,7 @@ async def test_a_client_that_leaves_during_the_handshake_leaves_no_session_behin
                 peer.reset()
         async with connected(server.port) as peer:
             await peer.ask("/health")
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         assert len(server.sessions) == 0
 
 
@@ -161,7 +162,7 @@ async def test_a_server_that_goes_down_says_so_and_waits_for_the_answer(private:
         await peer.upgrade(PATH)
         await peer.event()
         server.sessions.close_all("server_shutting_down")
-        closing = asyncio.create_task(server.realtime.wait_closed(5))
+        closing = asyncio.create_task(server.realtime.wait_closed(PATIENCE_S))
         goodbye = await peer.goodbye()
         assert (goodbye.code, goodbye.reason) == (1001, "The server is shutting down.")
         await asyncio.sleep(0)
@@ -177,7 +178,7 @@ async def test_a_client_that_does_not_let_go_is_not_waited_for() -> None:
         await peer.upgrade(PATH)
         await peer.event()
         server.sessions.close_all("server_shutting_down")
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         assert len(server.wheel) == 0
 
 
@@ -231,7 +232,7 @@ async def test_a_key_holds_no_more_calls_than_it_may_and_others_are_not_hindered
         for peer in (first, other):
             peer.close()
             await peer.goodbye()
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         assert server.metrics.key_sessions["kitchen"].value == 0
         await second.upgrade(PATH, Authorization="Bearer open sesame")
         answer = await first_request(server.port)

@@ -25,6 +25,7 @@ from duologue.telemetry import LabelSets, Metrics
 from tests.fakes.engine import FakeEngine
 from tests.fakes.robot_gateway import ROUTE, Robot, connected, robot_gateway
 from tests.fakes.tiny_policy import CONFIG, OFFER, observation
+from tests.patience import PATIENCE_S
 
 CHUNK = ActionChunk(np.arange(35, dtype="<f4").tobytes(), 5, 7)
 
@@ -210,14 +211,14 @@ async def test_a_silent_robot_is_let_go_but_not_while_it_waits() -> None:
         await stand.robot.say(observation(seed=1))
         assert (await stand.robot.fault())["code"] == "stage_timeout"
         assert (await stand.robot.fault())["code"] == "idle_timeout"
-        assert (await stand.robot.socket.receive(timeout=5)).type is WSMsgType.CLOSE
+        assert (await stand.robot.socket.receive(timeout=PATIENCE_S)).type is WSMsgType.CLOSE
         assert stand.robot.socket.close_code == WSCloseCode.GOING_AWAY
 
 
 async def test_a_message_that_is_too_large_ends_its_connection() -> None:
     async with standing(max_message_bytes=1024) as stand:
         await stand.robot.socket.send_bytes(bytes(2000))
-        assert (await stand.robot.socket.receive(timeout=5)).type is WSMsgType.CLOSE
+        assert (await stand.robot.socket.receive(timeout=PATIENCE_S)).type is WSMsgType.CLOSE
         assert stand.robot.socket.close_code == WSCloseCode.MESSAGE_TOO_BIG
 
 

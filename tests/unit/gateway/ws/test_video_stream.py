@@ -11,6 +11,7 @@ import av
 import pytest
 
 from tests.fakes.media_gateway import MediaGateway, media_gateway
+from tests.patience import PATIENCE_S
 
 
 class Watcher:
@@ -28,7 +29,7 @@ class Watcher:
     async def hear(self) -> dict[str, Any]:
         """Return the next message that announces no bytes."""
         while True:
-            message = await self.socket.receive(timeout=10)
+            message = await self.socket.receive(timeout=PATIENCE_S)
             if message.type is aiohttp.WSMsgType.BINARY:
                 assert len(message.data) == self.announced[-1]["byte_length"]
                 self.film += message.data
@@ -49,7 +50,7 @@ async def watching() -> AsyncIterator[Watcher]:
 async def until_idle(gateway: MediaGateway) -> None:
     import asyncio
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while gateway.work:  # noqa: ASYNC110
             await asyncio.sleep(0)
 

@@ -16,7 +16,7 @@ from duologue.gateway.ws.accept import Accept
 from duologue.gateway.ws.channel import Channel, ChannelTiming
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from tests.fakes.clock import FakeClock
-from tests.unit.gateway.raw_websocket import PATIENCE_S
+from tests.patience import PATIENCE_S
 
 MAX_MESSAGE_BYTES = 100_000
 

@@ -31,6 +31,7 @@ from tests.conformance.talking_gateway import TalkingGateway, talking_gateway, t
 from tests.fakes.speech_gateway import MS_PER_CHARACTER
 from tests.faults.gateway_line import until
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import PATIENCE_S
 
 BYTES_PER_MS = 48
 LONG = "This is a sentence that takes its time. " * 200
@@ -51,7 +52,7 @@ def peer(server: TalkingGateway) -> AsyncTcpClient:
 
 
 async def next_event(client: AsyncTcpClient) -> Event:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         event = await client.read_event()
     assert event is not None
     return event
@@ -166,7 +167,7 @@ async def test_what_is_no_event_ends_the_connection(server: TalkingGateway) -> N
     assert server.app.wyoming_port is not None
     reader, writer = await asyncio.open_connection("127.0.0.1", server.app.wyoming_port)
     writer.write(b"GET / HTTP/1.1\r\n\r\n")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert b"no event" in await reader.read()
     writer.close()
     await writer.wait_closed()
@@ -191,7 +192,7 @@ async def test_a_server_that_goes_down_lets_go(
         await client.connect()
         await client.write_event(Synthesize(text=LONG).event())
         await next_event(client)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while await client.read_event() is not None:
             pass
     await client.disconnect()
@@ -214,7 +215,7 @@ async def test_only_so_many_texts_wait_to_be_spoken(server: TalkingGateway) -> N
     async with peer(server) as client:
         for _ in range(MAX_UTTERANCES + 1):
             await client.write_event(Synthesize(LONG).event())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not Error.is_type((event := await next_event(client)).type):
                 pass
         assert Error.from_event(event).code == "rate_limited"

@@ -7,6 +7,7 @@ import pytest
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.stand_ins.stand_in import MAX_WAITING_ERRORS
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import TEXT, UPGRADE, connected
 from tests.unit.gateway.small_server import small_server
 
@@ -95,12 +96,12 @@ async def test_a_place_is_kept_until_the_session_is_described_and_given_back() -
             assert (await first.event())["type"] == "error"
             first.send_event(UPDATE)
             assert (await first.event())["type"] == "session.created"
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         async with connected(server.port) as third:
             await third.upgrade(PATH)
             third.close()
             await third.goodbye()
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         async with connected(server.port) as fourth:
             await fourth.upgrade("/v1/realtime")
 

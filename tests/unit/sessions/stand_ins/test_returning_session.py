@@ -12,6 +12,7 @@ from duologue.sessions.settings import SessionSettings
 from duologue.sessions.stand_ins.returning_session import ReturningSession
 from tests.fakes.call import FakeCall, FakeConnection
 from tests.fakes.plugin import FakePlugin
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import UPGRADE, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
 
@@ -31,7 +32,7 @@ async def lost(server: SmallServer) -> dict[str, Any]:
         peer.send_event({"type": "session.update", "session": {"instructions": "Remember me."}})
         assert (await peer.event())["type"] == "session.updated"
         assert isinstance(created, dict)
-    await server.realtime.wait_closed(5)
+    await server.realtime.wait_closed(PATIENCE_S)
     assert server.metrics.sessions_detached.value == 1
     return created
 
@@ -57,7 +58,7 @@ async def test_who_did_not_ask_gets_no_token_and_loses_the_session() -> None:
         await peer.upgrade("/v1/realtime")
         assert "resume_token" not in await peer.event()
         peer.writer.transport.abort()
-        await server.realtime.wait_closed(5)
+        await server.realtime.wait_closed(PATIENCE_S)
         assert len(server.sessions) == 0
 
 

@@ -16,7 +16,7 @@ from tests.fakes.marked import Marked
 from tests.fakes.two_nodes import HERE, THERE, TwoNodes, address
 from tests.unit.engines.executors.kinds import Ear, spec, stop
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.ray
 
 
 def place(group: str, **wanted: float) -> Place:

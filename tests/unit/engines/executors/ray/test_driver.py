@@ -19,6 +19,7 @@ from duologue.engines.executors.ray.messages import (
     NotJoined,
 )
 from duologue.engines.messages import Place
+from tests.patience import PATIENCE_S
 
 PLACE = Place(group="speech", strategy="PACK", bundles=({"CPU": 1.0},), index=0)
 BIRTH = Birth(name="stage/0", env={})
@@ -76,7 +77,7 @@ class Scene:
         self.driver = Driver(self.cluster, self.said.append, group)
 
     async def says(self, *news: FromDriver) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while len(self.said) < len(news):  # noqa: ASYNC110
                 await asyncio.sleep(0)
         assert self.said == list(news)

@@ -16,9 +16,8 @@ from duologue.engines.payloads import TextDelta
 from duologue.engines.settings import EngineSettings, RaySettings
 from tests.fakes.marked import Marked
 from tests.fakes.pretend_cluster import CORES, NOWHERE
+from tests.patience import PATIENCE_S
 from tests.unit.engines.executors.kinds import PRETENDING, Ear, spec, stop
-
-pytestmark = pytest.mark.timeout(60)
 
 
 def test_a_worker_is_told_how_libraries_shall_work_and_not_where_it_is() -> None:
@@ -97,7 +96,7 @@ def test_it_works_on_uvloop_as_well() -> None:
         await ear.ended("a")
         worker.kill()
         assert (await ear.lost()).reason == "it was killed by the engine"
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await executor.close()
         return ear.text("a")
 

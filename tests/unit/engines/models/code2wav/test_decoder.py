@@ -15,7 +15,7 @@ from duologue.engines.models.code2wav.decoder import Code2Wav
 from duologue.engines.models.code2wav.fronts import EmbeddedCodes
 from tests.fakes.tiny_speech.qwen3_omni import BOOKS, CODES, WINDOW
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 FRAMES, LONGEST = 40, 7
 CODES_GIVEN = torch.randint(CODES, (2, FRAMES, BOOKS), generator=torch.Generator().manual_seed(1))

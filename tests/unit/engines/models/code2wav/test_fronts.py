@@ -12,7 +12,7 @@ from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.code2wav.fronts import EmbeddedCodes, Front, QuantizedCodes
 from tests.fakes.tiny_speech.qwen3_omni import BOOKS, CODES
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 FRAMES, LATENT, HIDDEN, ENTRY = 30, 12, 8, 6
 GIVEN = torch.randint(CODES, (2, FRAMES, BOOKS), generator=torch.Generator().manual_seed(1))

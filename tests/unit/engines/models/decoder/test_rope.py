@@ -11,7 +11,7 @@ from duologue.engines.models.decoder.config import RopeScaling
 from duologue.engines.models.decoder.rope import angles, frequencies, turn
 from tests.unit.engines.models.decoder.random_weights import DENSE
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 
 def test_positions_are_stretched_as_llama_3_stretches_them() -> None:

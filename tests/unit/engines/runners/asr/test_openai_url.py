@@ -24,9 +24,9 @@ from duologue.engines.payloads import (
 )
 from duologue.engines.runners.asr.openai_url import TranscribeUrlSettings, build
 from duologue.engines.runners.contract import Job, Step
+from tests.patience import PATIENCE_S
 
 RATE = 16_000
-PATIENCE_S = 10.0
 
 
 class Upload:

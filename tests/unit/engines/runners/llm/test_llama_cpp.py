@@ -31,6 +31,7 @@ from duologue.engines.runners.llm.llama_cpp import (
     build,
 )
 from tests.fakes.jobs import Jobs
+from tests.patience import PATIENCE_S
 
 
 def text(content: str) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def test_tokens_are_handed_on_while_more_are_written() -> None:
 
     def answer(_: object) -> Iterator[dict[str, Any]]:
         yield text("Hel")
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         yield text("lo")
 
     jobs, _ = jobs_on(answer)
@@ -112,7 +113,7 @@ def test_several_answers_are_written_at_once() -> None:
     both = threading.Barrier(2)
 
     def answer(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        both.wait(10)
+        both.wait(PATIENCE_S)
         yield text(body["messages"][0]["content"])
 
     jobs, server = jobs_on(answer)
@@ -130,7 +131,7 @@ def test_a_cancel_stops_the_writing_and_frees_the_slot_at_once() -> None:
     def answer(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield text("a")
         if body["messages"][0]["content"] == "long":
-            assert cancelled.wait(10)
+            assert cancelled.wait(PATIENCE_S)
             while True:
                 yield text("b")
 
@@ -151,14 +152,14 @@ def test_a_cancel_takes_effect_while_the_prompt_is_read() -> None:
 
     def answer(_: object) -> Iterator[dict[str, Any]]:
         reading.set()
-        assert cancelled.wait(10)
+        assert cancelled.wait(PATIENCE_S)
         while True:
             yield READING
 
     jobs, server = jobs_on(answer, slots=1)
     job = jobs.open(ask())
     jobs.next(job)
-    assert reading.wait(10)
+    assert reading.wait(PATIENCE_S)
     assert jobs.runner is not None
     jobs.runner.close(job)
     server.answer = lambda _: [text("next")]
@@ -172,7 +173,7 @@ def test_a_job_that_was_cancelled_before_its_turn_is_never_asked() -> None:
 
     def answer(_: object) -> Iterator[dict[str, Any]]:
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         yield text("x")
 
     jobs, server = jobs_on(answer, slots=1)
@@ -180,7 +181,7 @@ def test_a_job_that_was_cancelled_before_its_turn_is_never_asked() -> None:
     for content in ("first", "second"):
         job = jobs.open(ask(content))
         jobs.next(job)
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE_S)
         jobs.runner.close(job)
     third = jobs.open(ask("third"))
     jobs.next(third)
@@ -209,7 +210,7 @@ def test_more_answers_than_slots_is_an_error_of_the_one_too_many() -> None:
     go_on = threading.Event()
 
     def answer(_: object) -> Iterator[dict[str, Any]]:
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         yield text("x")
 
     jobs, _ = jobs_on(answer, slots=1)

@@ -21,6 +21,7 @@ from duologue.engines.payloads import (
 from duologue.engines.runners.llm.openai_url import ChatUrlSettings, build
 from tests.fakes.http_server import Reply, serving
 from tests.fakes.jobs import Jobs
+from tests.patience import PATIENCE_S
 
 REQUEST = ChatRequest((ChatMessage("system", "Be brief."), ChatMessage("user", "Hi 🙂")), 10)
 USAGE = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
@@ -48,7 +49,7 @@ def test_an_answer_is_streamed() -> None:
 
     def pieces() -> Iterator[bytes]:
         yield event("Hel")
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         yield event("lo 🙂") + sse(USAGE) + DONE
 
     with serving(lambda _: Reply(pieces=pieces())) as server:
@@ -95,7 +96,7 @@ def test_a_cancel_hangs_up() -> None:
         jobs.until(job, TextDelta)
         assert jobs.runner is not None
         jobs.runner.close(job)
-        assert server.hung_up.wait(10)
+        assert server.hung_up.wait(PATIENCE_S)
         enough.set()
 
 
@@ -144,7 +145,7 @@ def test_several_answers_are_followed_at_once() -> None:
     both = threading.Barrier(2)
 
     def pieces() -> Iterator[bytes]:
-        both.wait(10)
+        both.wait(PATIENCE_S)
         yield event("x") + DONE
 
     with serving(lambda _: Reply(pieces=pieces())) as server:

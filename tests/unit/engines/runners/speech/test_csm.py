@@ -16,7 +16,7 @@ from duologue.engines.runners.speech.csm import CsmSettings, load_codec, load_ta
 from tests.fakes.tiny_speech.csm import BOOKS
 from tests.fakes.tiny_speech.judge import in_chunks, spoken
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 Tiny = Callable[[str], Path]
 TEXT, FRAMES = "Hello there, you.", 24

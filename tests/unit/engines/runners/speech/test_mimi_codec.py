@@ -9,7 +9,7 @@ import pytest
 from duologue.engines.runners.speech.csm import CsmSettings, load_codec
 from tests.fakes.tiny_speech.csm import BOOKS, CODES
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 FRAMES = 12
 CODES_GIVEN = np.random.default_rng(1).integers(0, CODES, (3, FRAMES, BOOKS)).astype(np.uint16)

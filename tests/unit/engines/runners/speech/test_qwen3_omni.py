@@ -23,7 +23,7 @@ from duologue.engines.runners.speech.qwen3_omni import (
 from tests.fakes.tiny_speech.judge import in_chunks, spoken
 from tests.fakes.tiny_speech.qwen3_omni import CODES, END
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 Tiny = Callable[[str], Path]
 ASKED, TEXT, FRAMES = "Read this aloud.", "Hello there, you.", 30

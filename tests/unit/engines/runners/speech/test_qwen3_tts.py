@@ -24,7 +24,7 @@ from tests.conftest import QWEN_TTS_PYTHON, ROOT
 from tests.fakes.tiny_speech.judge import in_chunks, spoken
 from tests.fakes.tiny_speech.qwen3_tts_text import EXPECTED, FRAMES, INSTRUCTIONS, TEXT
 
-pytestmark = [pytest.mark.qwen_tts, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.qwen_tts
 
 ASKED = [("vivian", "auto", ""), ("eric", "auto", ""), ("vivian", "english", INSTRUCTIONS)]
 

@@ -10,7 +10,7 @@ from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.runners.speech.qwen_talker import QwenSettings, QwenWords, missing
 from tests.fakes.tiny_speech.qwen3_omni import BOOKS, CODES, END
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 
 def words_of(folder: Path, least_frames: int = 0, **settings: object) -> QwenWords:

@@ -8,7 +8,7 @@ from duologue.core.errors import ConfigError
 from duologue.engines.runners.speech.text_tokens import load_tokenizer
 from tests.fakes.tiny_speech.tokenizers import byte_tokenizer, save
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 
 def test_what_belongs_around_a_text_comes_with_it(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from duologue.engines.payloads import AudioChunk, Payload, SpeakText, SpeechMark
 from duologue.engines.runners.contract import Job
 from duologue.engines.runners.speech.vits import VitsRunner, VitsSettings
 
-pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.speech
 
 Tiny = Callable[[str], Path]
 SEED = 5

@@ -23,6 +23,7 @@ from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.streaming_lm.beginnings import Beginnings
 from duologue.engines.runners.streaming_lm.runner import MAX_WAITING_BYTES, StreamingLm
 from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
+from tests.patience import PATIENCE_S
 from tests.unit.engines.runners.streaming_lm.tiny_network import CONFIG, SAMPLES, engine, network
 
 pytestmark = pytest.mark.torch
@@ -60,7 +61,7 @@ class Bench:
                 for output in step.outputs:
                     assert isinstance(output, LockstepFrame)
                     made[job.id].append(output)
-            assert self.woken.wait(15)
+            assert self.woken.wait(PATIENCE_S)
             self.woken.clear()
         return made
 
@@ -123,7 +124,7 @@ def test_what_the_loop_has_not_taken_is_bounded_and_the_rest_stays_with_the_job(
     assert MAX_WAITING_BYTES <= sent * weight < MAX_WAITING_BYTES + 2 * weight
     job.input_ended = True
     while job.inputs:
-        assert bench.woken.wait(15)
+        assert bench.woken.wait(PATIENCE_S)
         bench.woken.clear()
         steps = bench.step()
         assert not steps or steps[0].done == (not job.inputs)

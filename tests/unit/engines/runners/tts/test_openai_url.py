@@ -11,6 +11,7 @@ from duologue.engines.payloads import AudioChunk, Payload, SpeakText, SpeechMark
 from duologue.engines.runners.tts.openai_url import RATE_HZ, SpeechUrlSettings, build
 from tests.fakes.http_server import Asked, Reply, serving
 from tests.fakes.jobs import Jobs
+from tests.patience import PATIENCE_S
 
 
 def jobs_on(url: str) -> Jobs:
@@ -63,7 +64,7 @@ def test_sound_is_handed_on_while_more_comes_and_samples_stay_whole() -> None:
 
     def pieces() -> Iterator[bytes]:
         yield b"abc"
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE_S)
         yield b"def"
 
     with serving(lambda _: Reply(pieces=pieces())) as server:
@@ -109,7 +110,7 @@ def test_a_cancel_hangs_up_and_leaves_no_thread() -> None:
         jobs.until(job, AudioChunk)
         assert jobs.runner is not None
         jobs.runner.close(job)
-        assert server.hung_up.wait(10)
+        assert server.hung_up.wait(PATIENCE_S)
         enough.set()
     for thread in threading.enumerate():
         if thread.name == "speech":
