@@ -79,9 +79,31 @@ test: $(STAMPS)/dev redis-if-possible browser-if-possible node-if-possible peer-
 	fi; \
 	$(BIN)/python -m pytest -m "$$without" $(SIDE_BY_SIDE) $(ARGS)
 
+# The parts of `make test` that .ci/run lets run beside each other; it asks the tests of properties for
+# half as many examples as `make test` does (profiles in tests/conftest.py; "nightly" has 20,000).
+IN_PARTS := $(LEFT_OUT) and not clients
+
+.PHONY: test-units
+test-units: $(STAMPS)/dev redis-if-possible ## Run the tests of single parts
+	$(BIN)/python -m pytest -m '$(IN_PARTS)' $(SIDE_BY_SIDE) tests/unit tests/state $(ARGS)
+
+# Folders with targets of their own, and those without tests.
+ELSEWHERE := unit state browser conformance cluster golden kernels models network fakes __pycache__
+
+.PHONY: test-servers
+test-servers: $(STAMPS)/dev redis-if-possible ## Run the tests of whole servers: paths, faults and cases
+	$(BIN)/python -m pytest -m '$(IN_PARTS)' $(SIDE_BY_SIDE) \
+		$(filter-out $(ELSEWHERE:%=tests/%/),$(wildcard tests/*/)) $(ARGS)
+
+# One after the other: a browser that waits for another one's work drops sound.
+.PHONY: test-browser
+test-browser: $(STAMPS)/dev browser node ## Run the tests of the page in Chromium
+	$(BIN)/python -m pytest -m '$(IN_PARTS)' tests/browser $(ARGS)
+
 .PHONY: conformance
 conformance: $(STAMPS)/dev node browser peer clients ## Let real clients call, unmodified but for the address
-	$(BIN)/python -m pytest -p tests.tally -m '$(LEFT_OUT)' tests/conformance tests/browser/test_agents_sdk.py $(ARGS)
+	$(BIN)/python -m pytest -p tests.tally -m '$(LEFT_OUT)' $(SIDE_BY_SIDE) \
+		tests/conformance tests/browser/test_agents_sdk.py $(ARGS)
 
 EDGE_TESTS := $(addprefix tests/conformance/,test_own_client_dialects.py test_duplex_client.py \
 	test_client_secrets.py test_webrtc.py)
@@ -182,9 +204,9 @@ kernels: $(TORCH_VENV)/.ready ## Test the kernels on the GPU (needs one, and tor
 $(TORCH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@echo "== installing torch into $(TORCH_VENV)"
 	@$(BIN)/python -m venv $(TORCH_VENV)
-	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check '$(TORCH_CPU)' 2>/dev/null \
+	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile '$(TORCH_CPU)' 2>/dev/null \
 		|| echo "No build of torch for CPUs in the index: taking the full one."
-	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev,speech]'
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev,speech]'
 	@touch $@
 
 # diffusers and transformers, beside torch.
@@ -407,11 +429,12 @@ CLIENTS := agents litellm livekit openpi pipecat
 .PHONY: clients
 clients: $(CLIENTS:%=build/clients/%.ready) ## Install the clients in Python, each in an environment of its own
 
+# Most of what is installed is never imported, so nothing is compiled beforehand.
 build/clients/%.ready: tests/conformance/python/%.txt | $(STAMPS)/venv
 	@echo "== installing the client '$*' (100 to 750 MB)"
 	@rm -rf build/clients/$*
 	@$(BIN)/python -m venv build/clients/$*
-	build/clients/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	build/clients/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r $<
 	@touch $@
 
 # --- the environment -----------------------------------------------------------------------------
