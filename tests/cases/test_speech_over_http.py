@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from duologue.codecs.containers.wav import HEADER_BYTES, wav_header
 from tests.fakes.speech_gateway import SpeechGateway, speech_gateway
-from tests.faults.gateway_line import until
+from tests.patience import until
 
 TEXT = "This is a sentence that takes its time. " * 40
 

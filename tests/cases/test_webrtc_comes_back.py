@@ -32,8 +32,7 @@ from duologue.sessions.owners import ANYBODY, Owner
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.peer import FakeBackend, FakePeer
 from tests.fakes.small_gateway import small_settings
-from tests.faults.gateway_line import until
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.unit.gateway.small_server import SmallServer, small_server
 from tests.unit.gateway.webrtc.offers import CHROMIUM
 

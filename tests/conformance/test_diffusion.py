@@ -18,7 +18,7 @@ from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.jobs.settings import JobSettings
 from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway, media_settings
-from tests.faults.gateway_line import until
+from tests.patience import until
 
 pytestmark = pytest.mark.diffusion
 

@@ -16,7 +16,7 @@ from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.settings import ModelSettings, Settings
 from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway
-from tests.faults.gateway_line import until
+from tests.patience import until
 
 pytestmark = pytest.mark.speech
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +12,7 @@ from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.settings import ModelSettings, Settings
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.unit.gateway.raw_websocket import RawWebSocket, connected
 
 PATH = "/v1/realtime"
@@ -89,15 +87,6 @@ class Server:
         """What waits to be sent, by session."""
         sessions = self.app.sessions._sessions.values()
         return [session.machine.speaking.buffer.held_bytes for session in sessions]
-
-
-async def until(is_so: Callable[[], bool]) -> None:
-    """Wait for what nobody is told of: workers that have stopped, buffers that have filled."""
-    async with asyncio.timeout(PATIENCE_S):
-        for _ in itertools.count():
-            if is_so():
-                return
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

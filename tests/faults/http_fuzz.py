@@ -36,10 +36,10 @@ from tests.fakes.chat_gateway import (
     chat_settings,
     question,
 )
-from tests.faults.gateway_line import until
 from tests.faults.mutator import Mutator
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
 from tests.faults.sdp_offers import OfferMutator, real_offers
+from tests.patience import until
 
 HTTP = HttpSettings(max_output_tokens=64, max_body_bytes=1 << 20)
 BOUNDARY = "b0undary"

@@ -25,8 +25,7 @@ from duologue.duplex_plugins.scripted import ScriptedPlugin, ScriptedSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import SessionSettings
 from duologue.telemetry import configure_logging
-from tests.faults.gateway_line import until
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.unit.gateway.raw_websocket import UPGRADE, RawWebSocket, connected
 from tests.unit.gateway.small_server import SmallServer, small_server
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from tests.faults.gateway_line import until
+from tests.patience import until
 
 ROOT = Path(__file__).parents[2]
 START_S = 240.0

@@ -11,8 +11,8 @@ from duologue.clients import DuplexClient, Reconnected, ReconnectPolicy
 from duologue.protocol.commands import CreateItem
 from duologue.protocol.items import InputText, MessageItem
 from tests.faults.edge_killed import CONFIG, children, edge_killed
-from tests.faults.gateway_line import until
 from tests.faults.server_process import server_process
+from tests.patience import until
 
 CALLS = 8
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, get_args
 
 import msgspec
@@ -27,15 +28,18 @@ JSON_VALUES = st.recursive(
 )
 
 
+@cache
 def of(cls: Any) -> st.SearchStrategy[Any]:
     """Any value that the class allows, with optional fields left out at times."""
     return _of(shapes.type_info(cls))
 
 
+@cache
 def commands() -> st.SearchStrategy[Any]:
     return st.one_of([of(cls) for cls in get_args(RealtimeCommand)])
 
 
+@cache
 def events() -> st.SearchStrategy[Any]:
     return st.one_of([of(cls) for cls in get_args(RealtimeEvent)])
 

@@ -26,7 +26,7 @@ from duologue.engines.payloads import AudioChunk, Payload, SpeakText, TextDelta
 from duologue.engines.ports import Outcome
 from duologue.engines.runners.contract import Job
 from duologue.engines.runners.scripted import ToneRunner, ToneSettings
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.unit.engines.executors.kinds import KINDS, Ear, open_files, shared_memory, spec, stop
 
 
@@ -277,9 +277,11 @@ async def test_what_was_under_way_is_let_go_of_with_its_worker(executor: Executo
         lost.append(weakref.ref(worker))
         del worker, ear
     await executor.close()
-    async with asyncio.timeout(PATIENCE_S):
-        while any(each() is not None for each in lost):
-            gc.collect()
-            await asyncio.sleep(0.01)
+
+    def are_gone() -> bool:
+        gc.collect()
+        return all(each() is None for each in lost)
+
+    await until(are_gone)
     assert open_files() == files
     assert shared_memory() == names

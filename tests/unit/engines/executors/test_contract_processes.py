@@ -19,7 +19,7 @@ from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import WorkClass
 from duologue.engines.worker_log import MARK
 from tests.fakes.marked import Marked
-from tests.patience import PATIENCE_S
+from tests.patience import until
 from tests.unit.engines.executors.kinds import Ear, open_files, spec, stop
 
 
@@ -124,9 +124,7 @@ async def test_a_start_that_is_given_up_leaves_no_process(
         await ear.lost()
     await executor.close()
     await marked.gone()
-    async with asyncio.timeout(PATIENCE_S):
-        while open_files() != files:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: open_files() == files)
 
 
 async def test_an_interpreter_that_is_not_there_is_named(executor: Executor) -> None:

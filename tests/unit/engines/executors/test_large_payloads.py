@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from duologue.engines.ports import Ended, EngineEvent, Outcome, Output, Request
 from duologue.engines.settings import EngineSettings
 from tests.fakes.copying_runner import installed
 from tests.fakes.marked import Marked
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 from tests.unit.engines.executors.kinds import Ear, open_files, spec, stop
 
 MIB = 2**20
@@ -163,7 +163,7 @@ async def test_a_cancelled_request_gives_its_memory_back(
         engine.submit(request(99), ends)
         await ends.until_ended(61)
         assert ends.outputs[-1] == image(99)
-        await held(engine, lambda: engine.held_bytes == 0)
+        await until(lambda: engine.held_bytes == 0)
 
 
 async def test_a_stage_that_is_killed_gives_back_what_it_had_not_read(
@@ -175,23 +175,16 @@ async def test_a_stage_that_is_killed_gives_back_what_it_had_not_read(
         engine.submit(request(0), ends)
         await ends.until_ended(1)
         assert ends.outputs == [image(0)]
-        await held(engine, lambda: engine.held_bytes == 0)
+        await until(lambda: engine.held_bytes == 0)
         pid = marked.pid()
         os.kill(pid, signal.SIGSTOP)
         for number in range(1, 5):
             engine.submit(request(number), ends)
-        await held(engine, lambda: engine.held_bytes == 4 * MIB)
+        await until(lambda: engine.held_bytes == 4 * MIB)
         os.kill(pid, signal.SIGKILL)
         await ends.until_ended(5)
         assert {each.outcome for each in ends.ended[1:]} == {Outcome.FAILED}
-        await held(engine, lambda: engine.held_bytes == 0)
+        await until(lambda: engine.held_bytes == 0)
         engine.submit(request(5), ends)
         await ends.until_ended(6)
         assert ends.outputs == [image(0), image(5)]
-
-
-async def held(engine: Engine, so: Callable[[], bool]) -> None:
-    """Wait until what is held is so; nothing tells of it."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not so():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)

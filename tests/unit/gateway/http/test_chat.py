@@ -21,8 +21,8 @@ from tests.fakes.chat_gateway import (
     chat_settings,
     question,
 )
-from tests.faults.gateway_line import until
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
+from tests.patience import until
 
 MS_PER_CHARACTER = 10
 

@@ -8,7 +8,7 @@ from duologue.codecs.containers import OutputFormat
 from duologue.codecs.containers.wav import wav_header
 from duologue.gateway.speech.encoding import NO_SPEECH, SpeechFile
 from tests.fakes.sound_files import RATE_HZ, tone
-from tests.faults.gateway_line import until
+from tests.patience import until
 
 PCM = tone(0.5).tobytes()
 

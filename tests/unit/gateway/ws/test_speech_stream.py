@@ -17,7 +17,7 @@ import pytest_asyncio
 from duologue.gateway.http.settings import HttpSettings
 from tests.conformance.talking_gateway import API_KEY
 from tests.fakes.speech_gateway import MS_PER_CHARACTER, SpeechGateway, speech_gateway
-from tests.faults.gateway_line import until
+from tests.patience import until
 
 PATH = "/v1/audio/speech/stream"
 LONG = "This is a sentence that takes its time. " * 200

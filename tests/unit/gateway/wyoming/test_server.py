@@ -29,9 +29,8 @@ from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.wyoming.server import MAX_UTTERANCES
 from tests.conformance.talking_gateway import TalkingGateway, talking_gateway, talking_settings
 from tests.fakes.speech_gateway import MS_PER_CHARACTER
-from tests.faults.gateway_line import until
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 BYTES_PER_MS = 48
 LONG = "This is a sentence that takes its time. " * 200
