@@ -203,10 +203,10 @@ kernels: $(TORCH_VENV)/.ready ## Test the kernels on the GPU (needs one, and tor
 
 $(TORCH_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@echo "== installing torch into $(TORCH_VENV)"
-	@$(BIN)/python -m venv $(TORCH_VENV)
-	@$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile '$(TORCH_CPU)' 2>/dev/null \
+	@$(BIN)/python -m venv --without-pip $(TORCH_VENV)
+	@$(PIP) --python $(TORCH_VENV)/bin/python install --quiet --no-compile '$(TORCH_CPU)' 2>/dev/null \
 		|| echo "No build of torch for CPUs in the index: taking the full one."
-	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -e '.[dev,speech]'
+	$(PIP) --python $(TORCH_VENV)/bin/python install --quiet --no-compile -e '.[dev,speech]'
 	@touch $@
 
 # diffusers and transformers, beside torch.
@@ -429,12 +429,13 @@ CLIENTS := agents litellm livekit openpi pipecat
 .PHONY: clients
 clients: $(CLIENTS:%=build/clients/%.ready) ## Install the clients in Python, each in an environment of its own
 
-# Most of what is installed is never imported, so nothing is compiled beforehand.
+# By the pip of .venv, which is newer than Python's; most of what is installed is never imported, so
+# nothing is compiled beforehand.
 build/clients/%.ready: tests/conformance/python/%.txt | $(STAMPS)/venv
 	@echo "== installing the client '$*' (100 to 750 MB)"
 	@rm -rf build/clients/$*
-	@$(BIN)/python -m venv build/clients/$*
-	build/clients/$*/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r $<
+	@$(BIN)/python -m venv --without-pip build/clients/$*
+	$(PIP) --python build/clients/$*/bin/python install --quiet --no-compile -r $<
 	@touch $@
 
 # --- the environment -----------------------------------------------------------------------------
