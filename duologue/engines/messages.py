@@ -35,6 +35,22 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.bundles[self.index]
 
 
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's part in a device that others use, too.
+
+    Args:
+        board: Descriptor of the memory where all of them sit; a child process inherits it.
+        seat: Which is this worker's.
+        device: For messages.
+        period_s: Of a realtime worker: its steps must be done so long after their input came.
+    """
+
+    board: int
+    seat: int
+    device: str
+    period_s: float = 0.0
+
+
 class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """All that a worker must be told to become one.
 
@@ -48,6 +64,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         relays: Another worker with a slab gets what it makes, unchanged.
         place: Where, with an executor that has several machines.
         asleep: It loads nothing before it is told to wake.
+        share: In a device; ``None``: it need not ask anybody.
     """
 
     name: str
@@ -61,6 +78,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     slab_bytes: int = 64 * 1024 * 1024
     relays: bool = False
     asleep: bool = False
+    share: Share | None = None
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=True):

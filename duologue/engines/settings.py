@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -56,6 +57,12 @@ class EngineSettings(Section):
 
     restart_backoff_max_s: Seconds = 30.0
     """Longest wait before a lost worker is restarted."""
+
+    device_bytes: Mapping[str, Annotated[int, Field(ge=1024)]] = Field(default_factory=dict)
+    """Memory of devices, by the name that stages have them by, as ``cuda:0``, that their workers
+    may take together, of those that say what they take: models that make images and videos. A job
+    waits until there is room for it, and is refused where there never could be. Of devices that
+    are not named, anybody takes what he gets."""
 
     ray: RaySettings = RaySettings()
     """Where stages with the executor ``ray`` run."""

@@ -13,6 +13,7 @@ from typing import Final
 
 from duologue.core.clock import Clock
 from duologue.core.errors import EngineError, OutOfMemory
+from duologue.engines.arbiter.turns import MEMORY_RETRY_S, Refused, Turns, Unshared
 from duologue.engines.lifecycle_port import IN_TRANSITION, STAGE_ASLEEP
 from duologue.engines.messages import (
     Append,
@@ -38,7 +39,7 @@ from duologue.engines.messages import (
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Outcome
 from duologue.engines.runners.contract import Job, Runner, Step
-from duologue.engines.schedulers.base import Choice, Scheduler
+from duologue.engines.schedulers.base import Scheduler
 from duologue.engines.worker_inbox import WorkerInbox
 from duologue.engines.worker_model import Load, WorkerModel
 
@@ -100,6 +101,7 @@ class StageWorker:
         asleep: Nothing is loaded before ``Wake``.
         schedule: Makes the scheduler from the runner's ``max_batch``.
         post: Takes reports; called in the working thread. May wait, which slows the steps.
+        share: Makes the worker's part in its device, where it shares one.
 
     Concurrency:
         ``run`` owns everything, but for what ``receive`` does from one other thread: it enters
@@ -116,12 +118,13 @@ class StageWorker:
         post: Callable[[Report], None],
         clock: Clock,
         asleep: bool = False,
+        share: Callable[[Runner], Turns] = lambda _runner: Unshared(),
     ) -> None:
         self._schedule = schedule
         self._post = post
         self._clock = clock
         self._starts_asleep = asleep
-        self._model = WorkerModel(load, self.wake, self._announce, clock)
+        self._model = WorkerModel(load, self.wake, self._announce, clock, share=share)
         self._scheduler: Scheduler | None = None
         self._inbox: WorkerInbox[_News] = WorkerInbox()
         self._wake_due = False
@@ -168,14 +171,7 @@ class StageWorker:
                 self._apply(news)
             if self._stopping:
                 break
-            choice = self._choice()
-            if choice.batch:
-                self._step(choice.batch)
-                timeout_s = 0.0
-            elif choice.wake_at is not None:
-                timeout_s = max(0.0, choice.wake_at - self._clock.now())
-            else:
-                timeout_s = None
+            timeout_s = self._step_or_wait()
         for record in list(self._records.values()):
             self._end(record, Outcome.CANCELLED)
         self._flush()
@@ -190,12 +186,34 @@ class StageWorker:
     def _announce(self, phase: str) -> None:
         self._post(Report([Begun(phase)]))
 
-    def _choice(self) -> Choice:
+    def _step_or_wait(self) -> float | None:
+        """Step what may be stepped; returns how long to wait for news, ``None``: until there is."""
         if self._model.level:
-            return Choice(())
+            return None
         if self._scheduler is None:
             self._scheduler = self._schedule(self._runner.max_batch)
-        return self._scheduler.next_batch(self._ready_jobs(), self._clock.now())
+        turns = self._model.turns
+        ready = self._ready_jobs()
+        now = self._clock.now()
+        admitted, refused = turns.admitted(ready, now)
+        self._refuse(refused)
+        choice = self._scheduler.next_batch(admitted, now)
+        if not choice.batch:
+            turns.idle()
+            if len(admitted) + len(refused) < len(ready):
+                return MEMORY_RETRY_S
+            return None if choice.wake_at is None else max(0.0, choice.wake_at - now)
+        again_at = turns.wait_until(choice.batch, now)
+        if again_at is not None:
+            return max(0.0, again_at - now)
+        self._step(choice.batch)
+        return 0.0
+
+    def _refuse(self, refused: Sequence[Refused]) -> None:
+        for job, error in refused:
+            record = self._records.get(job.id)
+            if record is not None and record.job is job:
+                self._end(record, Outcome.FAILED, error)
 
     def _rest(self, message: Sleep | Wake) -> Rested:
         model = self._model
@@ -295,10 +313,12 @@ class StageWorker:
             # A step that broke off half-way cannot be run again: outputs of some of its jobs may
             # be lost. What they held is let go with them, so the next ones may find room.
             steps = [Step(error=_no_memory(f"for a step of {len(batch)} jobs"))] * len(batch)
-        duration_s = self._clock.now() - started
+        now = self._clock.now()
+        too_long = self._model.turns.stepped(batch, now)
         for job, step in zip(batch, steps, strict=True):
             self._take_result(self._records[job.id], step)
-        self._flush(duration_s)
+        self._refuse(too_long)
+        self._flush(now - started)
 
     def _take_result(self, record: _Record, step: Step) -> None:
         job = record.job
@@ -326,6 +346,7 @@ class StageWorker:
         self._waiting.pop(job.id, None)
         if record.opened:
             self._runner.close(job)
+        self._model.turns.over(job)
         if error is None:
             self._outgoing.append(JobEnded(job.id, outcome))
         else:

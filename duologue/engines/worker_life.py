@@ -11,6 +11,7 @@ from pathlib import Path
 
 from duologue.core.clock import SystemClock
 from duologue.core.errors import ConfigError, DuologueError
+from duologue.engines.arbiter.turns import make_turns
 from duologue.engines.messages import Died, Report, WorkerSpec
 from duologue.engines.runners.registry import Built, RunnerRegistry, Wake
 from duologue.engines.schedulers import SCHEDULERS
@@ -36,6 +37,7 @@ def make_worker(spec: WorkerSpec, post: Callable[[Report], None]) -> StageWorker
         post=post,
         clock=SystemClock(),
         asleep=spec.asleep,
+        share=lambda runner: make_turns(spec, runner),
     )
 
 

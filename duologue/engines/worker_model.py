@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from duologue.core.clock import Clock
 from duologue.core.errors import DuologueError, EngineError, OutOfMemory
+from duologue.engines.arbiter.turns import Turns, Unshared
 from duologue.engines.lifecycle_port import DROPPED, SLEEP_UNSUPPORTED
 from duologue.engines.messages import Rested
 from duologue.engines.runners.contract import Capturing, Runner, Sleeper
@@ -31,6 +32,7 @@ class WorkerModel:
     Args:
         load: Makes the runner, and announces its phases.
         measure: Returns what memory is held.
+        share: Makes the runner's part in its device, where it shares one.
 
     Concurrency:
         Belongs to the working thread.
@@ -43,8 +45,11 @@ class WorkerModel:
         announce: Announce,
         clock: Clock,
         measure: Callable[[], Held] = held,
+        share: Callable[[Runner], Turns] = lambda _runner: Unshared(),
     ) -> None:
         self.runner: Runner | None = None
+        self.turns: Turns = Unshared()
+        """When it may step on its device."""
         self.wakes_itself = False
         self.level = DROPPED
         """Of its sleep; 0: it is awake."""
@@ -54,6 +59,7 @@ class WorkerModel:
         self._announce = announce
         self._clock = clock
         self._measure = measure
+        self._share = share
 
     def load(self) -> None:
         """Load the runner and warm it up.
@@ -63,13 +69,26 @@ class WorkerModel:
             MemoryError: Likewise.
         """
         built = self._load(self._wake, self._announce)
+        self.turns = self._share(built.runner)
+        try:
+            self._warm_up(built)
+        except BaseException:
+            self._leave_device()
+            raise
+        self.runner, self.wakes_itself, self._levels = built
+        self.level = 0
+
+    def _warm_up(self, built: Built) -> None:
         if isinstance(built.runner, Capturing):
             self._announce(CAPTURE)
             built.runner.capture()
         self._announce(WARM_UP)
         built.runner.warm_up()
-        self.runner, self.wakes_itself, self._levels = built
-        self.level = 0
+        self.turns.warm()
+
+    def _leave_device(self) -> None:
+        self.turns.leave()
+        self.turns = Unshared()
 
     def sleep(self, level: int) -> Rested:
         """Let memory go, at this level or deeper."""
@@ -108,6 +127,7 @@ class WorkerModel:
         if isinstance(self.runner, Sleeper):
             self.runner.sleep(level)
         if level == DROPPED:
+            self._leave_device()
             self.runner = None
         self.level = level
 

@@ -64,6 +64,7 @@ BYTE_BOUNDS = (
     "stage_input",
     "stage_slab",
     "recordings",
+    "devices",
 )
 """Bounds that are counted in bytes, and so add up to memory."""
 

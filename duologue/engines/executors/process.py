@@ -11,13 +11,13 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import cast
 
 from duologue.core.errors import EngineError
 from duologue.engines.executors.base import WorkerListener
 from duologue.engines.executors.linked import (
-    BATCH_NICENESS,
     QUIET_THREADS,
     STALL_S,
     WORKER_MODULE,
@@ -25,6 +25,7 @@ from duologue.engines.executors.linked import (
     LinkedWorker,
     LinkProtocol,
 )
+from duologue.engines.executors.priority import fewer_threads
 from duologue.engines.messages import WorkerSpec
 from duologue.engines.ports import WorkClass
 from duologue.engines.transport import memory_file
@@ -72,16 +73,16 @@ class ProcessExecutor:
                     offer_seat(ours, self._slab.memory, end.seat)
                 await loop.create_unix_connection(lambda: LinkProtocol(worker), sock=ours)
                 await loop.subprocess_exec(
-                    lambda: _Child(worker, spec.work_class),
+                    lambda: _Child(worker),
                     spec.interpreter or sys.executable,
                     *("-u", "-P", "-m", WORKER_MODULE, str(theirs.fileno()), str(os.getpid())),
                     *((WITH_SLAB,) if end is not None else ()),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT,
-                    pass_fds=(theirs.fileno(),),
+                    pass_fds=(theirs.fileno(), *_board_of(spec)),
                     start_new_session=True,
-                    env={**os.environ, **QUIET_THREADS, **spec.env},
+                    env={**os.environ, **QUIET_THREADS, **_threads_of(spec), **spec.env},
                 )
             except OSError as exc:
                 worker.close()
@@ -107,6 +108,14 @@ class ProcessExecutor:
             raise EngineError(f"no shared memory for the worker {spec.name}: {exc}") from exc
 
 
+def _threads_of(spec: WorkerSpec) -> Mapping[str, str]:
+    return fewer_threads() if spec.work_class is WorkClass.BATCH else {}
+
+
+def _board_of(spec: WorkerSpec) -> tuple[int, ...]:
+    return () if spec.share is None else (spec.share.board,)
+
+
 def _leave(end: EngineEnd | None) -> None:
     if end is not None:
         end.worker_died()
@@ -115,18 +124,14 @@ def _leave(end: EngineEnd | None) -> None:
 class _Child(asyncio.SubprocessProtocol):
     """The process of a worker, and what it prints."""
 
-    def __init__(self, worker: LinkedWorker, work_class: WorkClass) -> None:
+    def __init__(self, worker: LinkedWorker) -> None:
         self._worker = worker
-        self._work_class = work_class
         self._lines = Lines(worker.printed)
         self._child: asyncio.SubprocessTransport | None = None
         self._exited = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._child = cast(asyncio.SubprocessTransport, transport)
-        if self._work_class is WorkClass.BATCH:
-            ours = os.getpriority(os.PRIO_PROCESS, 0)
-            os.setpriority(os.PRIO_PROCESS, self._child.get_pid(), ours + BATCH_NICENESS)
         self._worker.held_by(self)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:

@@ -16,6 +16,8 @@ import structlog
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import CapacityError, EngineError
 from duologue.core.fence import Fence
+from duologue.engines.arbiter.devices import Devices
+from duologue.engines.arbiter.sharing import shared_devices
 from duologue.engines.edges import EDGES, Edge
 from duologue.engines.executors import EXECUTORS
 from duologue.engines.executors.base import Executor, HoldsPayloads
@@ -95,6 +97,7 @@ class Engine:
         self._beside = [each for each in available.values() if isinstance(each, HoldsPayloads)]
         places = {each.name: places_of(each) for each in pipelines.values()}
         gate = StartGate(settings.start_parallel, settings.start_free_mib * 2**20)
+        self._devices = Devices(shared_devices(pipelines.values(), settings.device_bytes))
         self._pools = {
             pipeline.stage_key(index): StagePool(
                 pipeline.stage_key(index),
@@ -106,6 +109,7 @@ class Engine:
                 relays=pipeline.relays(index),
                 places=places[pipeline.name].get(stage.name, ()),
                 gate=gate,
+                shares=self._devices.shares_of(pipeline.stage_key(index), stage),
             )
             for pipeline in pipelines.values()
             for index, stage in enumerate(pipeline.stages)
@@ -158,6 +162,7 @@ class Engine:
         for request_id in self._table.request_ids():
             self._perform(self._table.fail(request_id, stopped, self._clock.now()))
         every_worker_left = await self._fleet.stop()
+        self._devices.close()
         if self._timer is not None:
             self._timer.cancel()
         return every_worker_left
@@ -234,6 +239,11 @@ class Engine:
         """Large payloads on their way between stages, beside the messages."""
         return sum(each.held_bytes for each in self._beside)
 
+    @property
+    def held_device_bytes(self) -> int:
+        """What workers hold of the devices that have a budget."""
+        return self._devices.held_bytes
+
     def note_fills(self) -> None:
         """Publish how full the bounds of the stages are."""
         held, fill = self._metrics.held_bytes, self._metrics.bound_fill
@@ -242,6 +252,8 @@ class Engine:
         fill["stage_input"].set(max((stage.input_fill for stage in stages), default=0.0))
         held["stage_slab"].set(self.held_bytes)
         fill["stage_slab"].set(max((each.fill for each in self._beside), default=0.0))
+        held["devices"].set(self.held_device_bytes)
+        fill["devices"].set(self._devices.fill)
         fill["stage_slots"].set(max((s.busy / s.slots for s in stages), default=0.0))
         # A stage may have no queue; then nobody waits.
         fill["stage_queue"].set(max((s.queued / max(1, s.queue) for s in stages), default=0.0))
@@ -287,6 +299,8 @@ class Engine:
 
     def on_replica_change(self, stage: str, change: ReplicaChange) -> None:
         """A worker is warm, or was lost."""
+        if change.loss is not None:
+            self._devices.left(change.name)
         if change.loss is not None and change.state is not ReplicaState.STOPPED:
             self._metrics.worker_lost[stage].inc()
         self._fleet.on_change(change)

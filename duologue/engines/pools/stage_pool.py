@@ -13,6 +13,7 @@ from typing import Protocol
 
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, EngineError, ReplicaLost
+from duologue.engines.arbiter.sharing import device_of, worker_name
 from duologue.engines.executors.base import REPLICA_LOST, Executor, Loss
 from duologue.engines.lifecycle_port import STAGE_ASLEEP, STAGE_PAUSED
 from duologue.engines.messages import (
@@ -27,6 +28,7 @@ from duologue.engines.messages import (
     Place,
     Report,
     Rested,
+    Share,
     ToWorker,
     WorkerSpec,
 )
@@ -131,6 +133,7 @@ class StagePool:
         key: Name of the stage among all pipelines.
         relays: What its workers make goes on to others, see ``WorkerSpec``.
         places: Of its workers, where the executor has several machines.
+        shares: Of its workers in their devices, where they share any.
 
     Concurrency:
         Belongs to the event loop.
@@ -148,6 +151,7 @@ class StagePool:
         relays: bool = False,
         places: Sequence[Place] = (),
         gate: StartGate | None = None,
+        shares: Sequence[Share | None] = (),
     ) -> None:
         self.key = key
         self._spec = spec
@@ -155,10 +159,10 @@ class StagePool:
         self._clock = clock
         self.replicas = [
             Replica(
-                _worker_spec(spec, key, number, place, relays),
+                _worker_spec(spec, key, number, place, relays, share),
                 *(executor, self, settings, gate, clock),
             )
-            for number, place in zip_longest(range(spec.replicas), places)
+            for number, place, share in zip_longest(range(spec.replicas), places, shares)
         ]
         self._placed: dict[str, _Placed] = {}
         self._queued: dict[str, _Queued] = {}
@@ -401,14 +405,18 @@ class StagePool:
 
 
 def _worker_spec(
-    spec: StageSpec, key: str, number: int, place: Place | None, relays: bool
+    spec: StageSpec,
+    key: str,
+    number: int,
+    place: Place | None,
+    relays: bool,
+    share: Share | None,
 ) -> WorkerSpec:
-    devices = spec.devices
-    device = {"device": devices[number % len(devices)]} if devices else {}
+    device = device_of(spec, number)
     return WorkerSpec(
-        name=f"{key}/{number}",
+        name=worker_name(key, number),
         runner=spec.runner,
-        settings={**spec.settings, **device},
+        settings={**spec.settings, **({} if device is None else {"device": device})},
         scheduler=spec.scheduler,
         work_class=spec.work_class,
         env=spec.env,
@@ -416,4 +424,5 @@ def _worker_spec(
         slab_bytes=spec.slab_mib * 2**20,
         relays=relays,
         place=place,
+        share=share,
     )

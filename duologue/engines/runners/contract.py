@@ -9,11 +9,12 @@ clause of a synthesiser, one frame of a lockstep batch, a few denoising steps of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from duologue.core.errors import EngineError
+from duologue.engines.arbiter.device_arbiter import Beat
 from duologue.engines.payloads import Payload
 
 
@@ -134,3 +135,52 @@ class Sleeper(Protocol):
             MemoryError: Likewise.
         """
         ...
+
+
+@runtime_checkable
+class Sliced(Protocol):
+    """A runner of batch work whose step can be made shorter, for devices that calls use, too.
+
+    Args:
+        slice_s: How long the next step may last before the next point ends it; set before each, and
+            before ``warm_up``, on a device that is shared.
+        longest_part_s: Of the last step, or of those of ``warm_up``: the longest time between two
+            points at which it could have ended.
+    """
+
+    slice_s: float
+    longest_part_s: float
+
+    def slice_shape(self, jobs: Sequence[Job]) -> Hashable:
+        """Return what the parts' length depends on, of that which the next step would work on."""
+        ...
+
+
+@runtime_checkable
+class HoldsMemory(Protocol):
+    """A runner that knows what it takes of its device.
+
+    Args:
+        resident_bytes: For as long as it lives; asked for once it is warm.
+    """
+
+    @property
+    def resident_bytes(self) -> int:
+        """See above."""
+        ...
+
+    def job_bytes(self, job: Job) -> int:
+        """Return what a job will take, from what it asks for: nothing of it exists yet."""
+        ...
+
+
+@runtime_checkable
+class KeepsBeat(Protocol):
+    """A realtime runner that computes at times of its own.
+
+    Args:
+        on_beat: Set before ``warm_up`` on a device that batch work shares; to be told of each step
+            that begins, and of the next one after it. It takes microseconds.
+    """
+
+    on_beat: Callable[[Beat], None]

@@ -42,6 +42,17 @@ def pixels_of(ask: Ask) -> int:
             return 0
 
 
+def shape_of(ask: Ask) -> Hashable:
+    """Return what the size of a request's tensors depends on."""
+    match ask:
+        case DrawImage(width=width, height=height):
+            return DrawImage, width, height
+        case MakeVideo(width=width, height=height, pictures=pictures):
+            return MakeVideo, width, height, pictures
+        case MakeSound(seconds=seconds):
+            return MakeSound, seconds
+
+
 def check_size(ask: Ask, max_total_pixels: int) -> None:
     """Refuse what is too large alone.
 

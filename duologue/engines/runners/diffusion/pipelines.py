@@ -95,6 +95,14 @@ class Pipelines:
                 for block in _blocks(model):
                     block.register_forward_pre_hook(lambda _module, _args: point())
 
+    @property
+    def model_bytes(self) -> int:
+        """Memory of all weights."""
+        models = [m for m in self.base.components.values() if isinstance(m, torch.nn.Module)]
+        tensors = [t for model in models for t in (*model.parameters(), *model.buffers())]
+        # Models may share tensors, as embeddings.
+        return sum({t.data_ptr(): t.numel() * t.element_size() for t in tensors}.values())
+
     def free(self) -> None:
         """Give memory back that a call which broke off has left."""
         self.prompts.clear()

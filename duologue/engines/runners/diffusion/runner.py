@@ -7,17 +7,25 @@ waits and shares the next one. This module must not know models.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import structlog
 import torch
 
 from duologue.core.clock import Clock, SystemClock
-from duologue.core.errors import ConfigError, EngineError, OutOfMemory
+from duologue.core.errors import EngineError, OutOfMemory
 from duologue.engines.media_payloads import DrawImage, MakeVideo
 from duologue.engines.runners.contract import Job, Step
-from duologue.engines.runners.diffusion.batching import Ask, ask_of, check_size, choose_batch
+from duologue.engines.runners.diffusion.batching import (
+    Ask,
+    ask_of,
+    check_size,
+    choose_batch,
+    pixels_of,
+    shape_of,
+)
 from duologue.engines.runners.diffusion.pipelines import Pipelines
 from duologue.engines.runners.diffusion.running import Batch, BatchRun
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
@@ -28,6 +36,9 @@ from duologue.engines.runners.registry import RunnerType, Wake
 log = structlog.get_logger(__name__)
 
 DIFFUSION_FAILED = "diffusion_failed"
+_PIXEL_BYTES = 12
+"""Of a picture as the library gives it out: three colours, each a float32."""
+
 _LIBRARY_ERRORS = (RuntimeError, ValueError, TypeError, AttributeError, IndexError, KeyError)
 """What a pipeline raises for arguments that it cannot use; the next request may be fine."""
 
@@ -54,7 +65,10 @@ class _Active:
 
 
 class DiffusionRunner:
-    """A diffusers pipeline behind ``step``: a step is one slice."""
+    """A diffusers pipeline behind ``step``: a step is one slice.
+
+    ``Sliced`` and ``HoldsMemory`` as well; ``slice_s`` is infinite on a device of its own.
+    """
 
     def __init__(self, settings: DiffusionSettings, wake: Wake, clock: Clock | None = None) -> None:
         self.max_batch = 4096  # all that wait are offered, so that those that fit can be found
@@ -66,27 +80,41 @@ class DiffusionRunner:
         self.pipelines = Pipelines(settings)
         self.pipelines.add_points(lambda: self._point(False))
         self._work = SlicedWork("diffusion")
+        self.longest_part_s = 0.0
         self._budget = SliceBudget(settings.slice_ms / 1000)
+        self.slice_s = math.inf
+        self._on_gpu = settings.device.startswith("cuda")
+        self._bytes_per_pixel = settings.job_bytes_per_pixel or _PIXEL_BYTES
         self._active: _Active | None = None
         self._alone: set[str] = set()
         """Jobs whose batch had no memory: each is tried by itself."""
 
     def warm_up(self) -> None:
-        """Make a small one of what will be asked for, and measure the smallest slice."""
+        """Make a small one of what will be asked for, and measure its slices and its memory."""
         ask = self._warm_ask()
         if ask is not None:
-            self._work.begin(self._run(Batch([ask])))
-            done = False
-            while not done:
-                self._budget.begin(self._clock.now())
-                done = self._work.advance()
-        longest_ms = round(1000 * self._budget.longest_part_s, 1)
-        log.info("diffusion_ready", longest_part_ms=longest_ms)
-        if self._settings.shared and longest_ms > self._settings.slice_ms:
-            raise ConfigError(
-                f"the smallest slice of this pipeline takes {longest_ms} ms, and slice_ms is "
-                f"{self._settings.slice_ms:g}: it cannot share a device with calls, give it its own"
-            )
+            self._make(ask)
+            # The first one loads kernels and chooses among them: the second is like those after.
+            before = self._reset_peak()
+            self.longest_part_s = self._make(ask)
+            self._measure_memory(ask, before)
+        log.info("diffusion_ready", longest_part_ms=round(1000 * self.longest_part_s, 1))
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory of the models."""
+        return self.pipelines.model_bytes
+
+    def job_bytes(self, job: Job) -> int:
+        """Return what a request takes: its pixels alone say it."""
+        return _pixels(job) * self._bytes_per_pixel
+
+    def slice_shape(self, jobs: Sequence[Job]) -> Hashable:
+        """Return the shape of the batch that runs; before one does there is none."""
+        active = self._active
+        if active is None or active.number_of(jobs[0]) is None:
+            return None
+        return shape_of(active.batch.asks[0]), len(active.batch.asks)
 
     def open(self, job: Job) -> None:
         """Nothing is needed before a batch begins."""
@@ -155,10 +183,46 @@ class DiffusionRunner:
     def _run(self, batch: Batch) -> Callable[[], None]:
         return BatchRun(self.pipelines, self._settings, batch, self._point).run
 
-    def _slice(self, active: _Active) -> None:
+    def _make(self, ask: Ask) -> float:
+        """Make one request whole; returns the longest part of all its slices."""
+        self._work.begin(self._run(Batch([ask])))
+        longest_s = 0.0
+        done = False
+        while not done:
+            done = self._advance()
+            longest_s = max(longest_s, self.longest_part_s)
+        return longest_s
+
+    def _advance(self) -> bool:
+        """Run one slice; says whether its work has ended."""
+        self._budget.slice_s = min(self.slice_s, self._settings.slice_ms / 1000)
         self._budget.begin(self._clock.now())
         try:
-            active.ended = self._work.advance()
+            return self._work.advance()
+        finally:
+            self._finish_kernels()
+            self._budget.end(self._clock.now())
+            self.longest_part_s = self._budget.longest_part_s
+
+    def _finish_kernels(self) -> None:
+        """On a GPU that calls use, too, a part has ended when its last kernel has."""
+        if self._on_gpu and math.isfinite(self.slice_s):
+            torch.cuda.synchronize(self._settings.device)
+
+    def _reset_peak(self) -> int:
+        if not self._on_gpu:
+            return 0
+        torch.cuda.reset_peak_memory_stats(self._settings.device)
+        return int(torch.cuda.memory_allocated(self._settings.device))
+
+    def _measure_memory(self, ask: Ask, before_bytes: int) -> None:
+        if self._on_gpu and not self._settings.job_bytes_per_pixel:
+            peak_bytes = torch.cuda.max_memory_allocated(self._settings.device) - before_bytes
+            self._bytes_per_pixel = max(_PIXEL_BYTES, -(-peak_bytes // pixels_of(ask)))
+
+    def _slice(self, active: _Active) -> None:
+        try:
+            active.ended = self._advance()
         except EngineError as exc:
             active.error = exc
         except (torch.OutOfMemoryError, MemoryError):
@@ -205,6 +269,7 @@ class DiffusionRunner:
         """In the sliced thread: go on, or hand the right to run back."""
         active = self._active
         abandoned = active is not None and not active.is_wanted
+        self._finish_kernels()
         if self._budget.is_used_up(self._clock.now(), must_end=must_end or abandoned):
             self._work.pause()
 
@@ -216,6 +281,13 @@ class DiffusionRunner:
         if settings.warm_pictures:
             return MakeVideo("", width, height, settings.warm_pictures, 16, 1, 1.0, 0)
         return DrawImage("", width, height, 1, 1.0, 0)
+
+
+def _pixels(job: Job) -> int:
+    try:
+        return pixels_of(ask_of(job.inputs[0]))
+    except EngineError:
+        return 0  # it will be refused
 
 
 DIFFUSION = RunnerType(DiffusionSettings, DiffusionRunner, wakes_itself=True)

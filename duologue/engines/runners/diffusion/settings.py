@@ -20,8 +20,8 @@ class DiffusionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             request that has more alone is refused before anything of its size exists.
         slice_ms: Work between two looks at what else there is to do. A denoising step ends a slice
             in any case; within one, slices end between blocks of the model, and tiles of the VAE.
-        shared: The device also serves calls: a pipeline whose smallest slice takes longer than
-            ``slice_ms`` is refused at start.
+        job_bytes_per_pixel: What a request takes of its device beside the models, for the budget of
+            the device; 0: as measured with the first call on a GPU, elsewhere that of its pixels.
         threads: Of torch on a CPU; 0: as torch likes.
         vae_tiling, vae_slicing: Decode large pictures in tiles, and batches one by one.
         attention: A backend of diffusers, as ``native`` or ``flash``; empty: the library's choice.
@@ -38,7 +38,7 @@ class DiffusionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     max_batch: Positive = 4
     max_total_pixels: Positive = 1 << 28
     slice_ms: Annotated[float, msgspec.Meta(gt=0, le=60_000)] = 50.0
-    shared: bool = False
+    job_bytes_per_pixel: Annotated[int, msgspec.Meta(ge=0)] = 0
     threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
     vae_tiling: bool = False
     vae_slicing: bool = False

@@ -16,13 +16,18 @@ class SliceBudget:
     def __init__(self, slice_s: float) -> None:
         self.slice_s = slice_s
         self.longest_part_s = 0.0
-        """The longest time between two points: no slice can be shorter."""
+        """Of the slice: the longest time between two points. None can be shorter."""
         self._slice_began = 0.0
         self._part_began = 0.0
 
     def begin(self, now: float) -> None:
         """A slice begins."""
         self._slice_began = self._part_began = now
+        self.longest_part_s = 0.0
+
+    def end(self, now: float) -> None:
+        """A slice has ended, at a point or because the work has."""
+        self.longest_part_s = max(self.longest_part_s, now - self._part_began)
 
     def is_used_up(self, now: float, *, must_end: bool = False) -> bool:
         """Tell at a point whether the slice ends here.

@@ -8,7 +8,7 @@ things to and from the loop: after each tick the loop wakes the worker once, for
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from duologue.codecs.pcm import float_to_pcm, pcm_to_float
 from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.arbiter.device_arbiter import IDLE, Beat
 from duologue.engines.models.moshi_lm.tokenizer import TextStream, TextTokenizer
 from duologue.engines.payloads import (
     AudioChunk,
@@ -130,6 +131,7 @@ class StreamingLm:
         self._started = 0
         """Streams that the loop knows of."""
         self._failed = False
+        self.on_beat: Callable[[Beat], None] = lambda _beat: None
 
     def warm_up(self) -> None:
         """Make all steps, measure them, and decide how many calls are in time.
@@ -150,7 +152,10 @@ class StreamingLm:
             groups=plan.groups,
             step_ms=round(1000 * costs.of_frame(plan.rows), 1),
         )
-        self._loop = TickLoop(self._engine, plan, self._feed, costs, self._clock.now(), self._wake)
+        now = self._clock.now()
+        self._loop = TickLoop(
+            self._engine, plan, self._feed, costs, now, self._wake, lambda beat: self.on_beat(beat)
+        )
 
     def open(self, job: Job) -> None:
         """Wait for the job's first input."""
@@ -292,6 +297,7 @@ class StreamingLm:
                 stopped = not loop.members and self._stops()
         finally:
             # What went wrong is printed by the thread; the worker must end of it.
+            self.on_beat(IDLE)
             if not stopped:
                 self._failed = True
                 self._wake()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from duologue.core.errors import CapacityError, EngineError
+from duologue.engines.arbiter.device_arbiter import IDLE, Beat
 from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, SpokenFrame
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
 from duologue.engines.runners.streaming_lm.prepared import Costs
@@ -143,6 +144,7 @@ class TickLoop:
     Args:
         costs: How long prefills take.
         tell: Called after a tick that put something into outlets.
+        on_beat: Told of each step that begins, and when the next one is.
     """
 
     def __init__(
@@ -153,12 +155,16 @@ class TickLoop:
         costs: Costs,
         start: float,
         tell: Callable[[], None],
+        on_beat: Callable[[Beat], None] = lambda _beat: None,
     ) -> None:
         self._engine = engine
         self._scheduler = FrameDeadline(plan, limits, start)
         self._most = plan.groups * plan.rows
         self._costs = costs
         self._tell = tell
+        self._on_beat = on_beat
+        self._spacing_s = limits.period_s / plan.groups
+        self._step_s = costs.of_frame(plan.rows)
         capacity = limits.frame_samples + limits.debt_samples
         self._heard = HeardAudio(engine.limits.slots, capacity, limits.frame_samples)
         self._members: dict[str, _Member] = {}
@@ -204,11 +210,13 @@ class TickLoop:
             return now
         batch = self._scheduler.next_batch(now)
         if isinstance(batch, FrameBatch):
+            self._on_beat(Beat(step_s=self._step_s, busy_until=now + self._step_s))
             self._step(batch, now)
             self._scheduler.finished(batch, clock())
             self._tell()
             self._starved = self._starved + 1 if self._engine.waiting else 0
             return now
+        self._on_beat(self._next_beat(batch))
         if not self._engine.waiting:
             return batch
         chunk = self._affordable(None if batch is None else batch - now)
@@ -228,8 +236,16 @@ class TickLoop:
 
     def _read(self, chunk: int, clock: Callable[[], float]) -> None:
         self._starved = 0
+        took_s = self._costs.of_prefill(chunk, self._engine.waiting_position)
+        self._on_beat(Beat(step_s=self._step_s, busy_until=clock() + took_s))
         for slot in self._engine.prefill(chunk):
             self._go_live(self._by_slot[slot], clock())
+
+    def _next_beat(self, due: float | None) -> Beat:
+        """When the next step is, which must be done before another group's is due."""
+        if due is None:
+            return IDLE
+        return Beat(due, due + self._spacing_s, self._step_s)
 
     def _affordable(self, time_s: float | None) -> int | None:
         """Return the largest prefill that is done in time."""

@@ -15,6 +15,7 @@ from duologue.engines.runners.diffusion.batching import (
     check_size,
     choose_batch,
     pixels_of,
+    shape_of,
 )
 
 IMAGE = DrawImage("a cat", 64, 48, 4, 3.5, 7)
@@ -24,6 +25,12 @@ SOUND = MakeSound("rain", 2.0, 4, 3.5, 7)
 
 def but(ask: Ask, **changes: object) -> Ask:
     return msgspec.structs.replace(ask, **changes)
+
+
+def test_a_shape_is_what_tensors_depend_on() -> None:
+    assert shape_of(IMAGE) == shape_of(but(IMAGE, steps=9, prompt="a dog"))
+    shapes = {shape_of(each) for each in (IMAGE, but(IMAGE, width=128), VIDEO, SOUND)}
+    assert len(shapes | {shape_of(but(VIDEO, pictures=5))}) == 5
 
 
 KINDS = [IMAGE, but(IMAGE, steps=9), but(IMAGE, width=128), SOUND]

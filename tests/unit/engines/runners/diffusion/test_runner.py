@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from duologue.codecs.pictures import decode, encode
-from duologue.core.errors import ConfigError, OutOfMemory
+from duologue.core.errors import OutOfMemory
 from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice, StepsDone
 from duologue.engines.payloads import TextDelta
+from duologue.engines.runners.contract import HoldsMemory, Sliced
 from tests.unit.engines.runners.diffusion.driving import (
     CAT,
     WORDS,
@@ -208,7 +209,27 @@ def test_words_are_encoded_once(tiny: Tiny) -> None:
 
 def test_warming_up_measures_the_smallest_slice(tiny: Tiny) -> None:
     runner = runner_of(tiny("sd3"), warm_width=64, warm_height=48)
+    assert runner.longest_part_s == 0.0
     runner.warm_up()
-    crowded = runner_of(tiny("sd3"), warm_width=64, warm_height=48, shared=True, slice_ms=0.001)
-    with pytest.raises(ConfigError, match="give it its own"):
-        crowded.warm_up()
+    assert runner.longest_part_s > 0.0
+
+
+def test_a_slice_may_be_made_shorter_and_gives_the_same_image(tiny: Tiny) -> None:
+    whole, cut = runner_of(tiny("sd3"), slice_ms=60_000), runner_of(tiny("sd3"))
+    cut.slice_s = 0.0
+    wanted, found = Driven(whole, CAT).finish(), Driven(cut, CAT)
+    assert cut.slice_shape(found.jobs) is None
+    found.step()
+    assert cut.slice_shape(found.jobs) == ((DrawImage, 64, 48), 1)
+    found.finish()
+    assert found.steps > wanted.steps
+    assert (image_of(found) == image_of(wanted)).all()
+
+
+def test_what_a_request_takes_is_known_from_its_pixels(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"), job_bytes_per_pixel=100)
+    asked = Driven(runner, CAT, but(CAT, width=128), TextDelta("no picture"))
+    assert [runner.job_bytes(job) for job in asked.jobs] == [307_200, 614_400, 0]
+    assert isinstance(runner, HoldsMemory)
+    assert isinstance(runner, Sliced)
+    assert runner.resident_bytes > 100_000

@@ -17,11 +17,14 @@ def test_some_points_end_it_in_any_case() -> None:
     assert budget.is_used_up(10.001, must_end=True)
 
 
-def test_the_longest_part_is_known_pauses_left_out() -> None:
+def test_the_longest_part_is_that_of_the_slice_up_to_its_end() -> None:
     budget = SliceBudget(0.05)
     budget.begin(0.0)
     budget.is_used_up(0.01)
     budget.is_used_up(0.04)
-    budget.begin(100.0)
-    budget.is_used_up(100.02)
+    budget.end(0.05)
     assert abs(budget.longest_part_s - 0.03) < 1e-9
+    budget.begin(100.0)
+    budget.is_used_up(100.01)
+    budget.end(100.03)
+    assert abs(budget.longest_part_s - 0.02) < 1e-9

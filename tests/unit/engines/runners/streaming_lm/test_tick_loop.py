@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from duologue.engines.arbiter.device_arbiter import IDLE, Beat
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.tick_loop import (
     MAX_WAITING_FRAMES,
@@ -31,6 +32,7 @@ from tests.unit.engines.runners.streaming_lm.tiny_network import (
 pytestmark = pytest.mark.torch
 
 PERIOD_S = 0.08
+STEP_S = 0.02
 FEED = FeedLimits(frame_samples=SAMPLES, rate_hz=600, debt_samples=2 * SAMPLES, max_slip_samples=1)
 
 
@@ -42,9 +44,10 @@ class Call:
         self.told = 0
         self.engine = engine(slots=3, buckets=(3,))
         small, large = prefill_s, 3 * prefill_s
-        costs = Costs({}, {4: (small, small), 16: (large, large)}, WINDOW)
+        costs = Costs({3: STEP_S}, {4: (small, small), 16: (large, large)}, WINDOW)
         plan = GroupPlan(groups, 2 // groups, 0.09)
-        self.loop = TickLoop(self.engine, plan, FEED, costs, 0.0, self.tell)
+        self.beats: list[Beat] = []
+        self.loop = TickLoop(self.engine, plan, FEED, costs, 0.0, self.tell, self.beats.append)
 
     def tell(self) -> None:
         self.told += 1
@@ -189,3 +192,24 @@ def test_groups_tick_one_after_the_other() -> None:
     call.run(PERIOD_S + 0.01)
     assert [len(box.spoken) for box in boxes] in ([1, 1], [2, 1], [1, 2])
     assert call.told == sum(len(box.spoken) for box in boxes)
+
+
+def test_it_says_when_the_next_step_is_and_when_one_runs() -> None:
+    call = Call(groups=2)
+    call.join("a")
+    call.run(0.01)
+    assert call.beats[-1] == Beat(PERIOD_S, PERIOD_S + PERIOD_S / 2, STEP_S)
+    call.run(PERIOD_S)
+    runs, following = call.beats[-2:]
+    assert runs == Beat(step_s=STEP_S, busy_until=PERIOD_S + STEP_S)
+    assert following.due == 2 * PERIOD_S
+    call.loop.take(Leave("a"), call.now)
+    call.run(3 * PERIOD_S)
+    assert call.beats[-1] == IDLE
+
+
+def test_it_says_that_it_reads_a_prompt() -> None:
+    call = Call()
+    call.join("a", tokens=9)
+    call.run(0.0)
+    assert [beat.busy_until > 0.0 for beat in call.beats[:2]] == [False, True]
