@@ -61,6 +61,9 @@ static struct options {
 } opt = {.sessions = 10, .seconds = 3, .warm_seconds = 1, .connect_gap_us = 500,
          .period_ns = 40000000, .path = "/"};
 
+/* An answer that comes later than this is late: the frame of a lockstep model. */
+enum { LATE_NS = 80000000 };
+
 static struct session *sessions;
 static struct script_step script[MAX_SCRIPT_STEPS];
 static int script_len, epoll_fd;
@@ -69,7 +72,8 @@ static uint64_t schedule_start_ns, record_from_ns, record_to_ns;
 static struct histogram latency, lateness;
 static struct {
     uint64_t appends, deltas, audio_bytes, other_messages;
-    uint64_t lost, unanswered_at_start, out_of_order, coalesced, untagged, blocked, mismatched, errors;
+    uint64_t lost, unanswered_at_start, out_of_order, coalesced, untagged, late, blocked,
+        mismatched, errors;
 } counts;
 
 static int recording(uint64_t t) { return t >= record_from_ns && t < record_to_ns; }
@@ -130,6 +134,7 @@ static void on_delta(struct session *s, const uint8_t *letters, size_t n, uint64
     if (recording(scheduled_ns(s, seq))) {
         counts.lost += seq - s->expected_seq;
         histogram_add(&latency, t - scheduled_ns(s, seq));
+        counts.late += t > scheduled_ns(s, seq) + LATE_NS;
     }
     s->expected_seq = seq + 1;
 }
@@ -354,7 +359,7 @@ static void print_result(double cpu_s) {
 #define COUNT(name) printf("\"" #name "\":%llu,", (unsigned long long)counts.name)
     COUNT(appends); COUNT(deltas); COUNT(audio_bytes); COUNT(other_messages);
     COUNT(lost); COUNT(unanswered_at_start); COUNT(out_of_order); COUNT(coalesced); COUNT(untagged);
-    COUNT(blocked); COUNT(mismatched); COUNT(errors);
+    COUNT(late); COUNT(blocked); COUNT(mismatched); COUNT(errors);
     histogram_print("latency_us", &latency);
     histogram_print("lateness_us", &lateness);
     printf("\"closed\":%d,\"close_code\":%d,\"silent\":%d,\"cpu_s\":%.4f}\n", closed, close_code,

@@ -20,7 +20,9 @@ import msgspec
 from duologue.core.errors import EngineError
 from duologue.core.parent import die_with_parent
 from duologue.engines import framing
+from duologue.engines.executors.priority import come_last
 from duologue.engines.messages import Report
+from duologue.engines.ports import WorkClass
 from duologue.engines.transport.slab_seat import WITH_SLAB, take_seat
 from duologue.engines.transport.slab_worker import WorkerEnd
 from duologue.engines.worker_life import make_worker, serve
@@ -75,6 +77,8 @@ def main() -> None:
 
     spec = framing.decode_spec(bodies[0])
     threading.current_thread().name = spec.name
+    if spec.work_class is WorkClass.BATCH:
+        come_last()
     worker = make_worker(spec, post)
     threading.Thread(target=read_on, args=(bodies[1:],), name="engine link", daemon=True).start()
     serve(worker, post)

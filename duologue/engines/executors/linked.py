@@ -27,7 +27,6 @@ Threads of native libraries sleep while they wait. Spinning starves whoever shar
 language model on two busy cores was four times slower with the default.
 """
 
-BATCH_NICENESS = 10
 WORKER_MODULE = "duologue.engines.worker"
 STALL_S = 10.0
 _LOOKS = 2

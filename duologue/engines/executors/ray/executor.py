@@ -16,7 +16,6 @@ from typing import cast
 from duologue.core.errors import EngineError
 from duologue.engines.executors.base import WorkerListener
 from duologue.engines.executors.linked import (
-    BATCH_NICENESS,
     STALL_S,
     Lines,
     LinkedWorker,
@@ -26,7 +25,6 @@ from duologue.engines.executors.ray.door import Purpose, come_in
 from duologue.engines.executors.ray.driver_link import DriverLink
 from duologue.engines.executors.ray.messages import Birth, Find, Join
 from duologue.engines.messages import Place, WorkerSpec
-from duologue.engines.ports import WorkClass
 from duologue.engines.settings import RaySettings
 
 DRIVER = (sys.executable, "-u", "-P", "-m", "duologue.engines.executors.ray.driver")
@@ -228,7 +226,6 @@ def _birth_of(spec: WorkerSpec) -> Birth:
         name=spec.name,
         env={**forwarded(os.environ), **spec.env},
         interpreter=spec.interpreter,
-        niceness=BATCH_NICENESS if spec.work_class is WorkClass.BATCH else 0,
     )
 
 

@@ -73,10 +73,6 @@ class Holder:
                 )
             except OSError as exc:
                 raise EngineError(f"the worker {birth.name} cannot be started: {exc}") from exc
-        if birth.niceness:
-            ours = os.getpriority(os.PRIO_PROCESS, 0)
-            with suppress(ProcessLookupError):
-                os.setpriority(os.PRIO_PROCESS, child.pid, ours + birth.niceness)
         self._child = child
 
     def wait(self) -> str:

@@ -16,13 +16,11 @@ class Birth(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         env: Set before it loads anything.
         interpreter: ``None``: that of the machine's own Ray.
-        niceness: More than that of whoever starts it.
     """
 
     name: str
     env: dict[str, str]
     interpreter: str | None = None
-    niceness: int = 0
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):

@@ -176,12 +176,11 @@ async def test_what_a_worker_logs_is_logged_and_what_libraries_print_is_not(
     assert [each for each in logs if "somebody" in str(each)] == [theirs]
 
 
-async def test_batch_work_is_nice_to_the_rest(executor: Executor, marked: Marked) -> None:
+async def test_batch_work_comes_after_all_others(executor: Executor, marked: Marked) -> None:
     ear = Ear()
     worker = await executor.start(spec(env=marked.env, work_class=WorkClass.BATCH), ear)
     await ear.ready()
-    niceness = os.getpriority(os.PRIO_PROCESS, marked.pid())
-    assert niceness == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+    assert os.sched_getscheduler(marked.pid()) == os.SCHED_IDLE
     await stop(worker, ear)
 
 
