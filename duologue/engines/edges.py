@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
 from duologue.engines.payloads import (
     AudioChunk,
     Payload,
@@ -53,9 +54,15 @@ def sounded_ahead(payload: Payload) -> Sequence[Payload] | Ahead:
     return Ahead(payload) if isinstance(payload, AudioChunk) else (payload,)
 
 
+def said_aloud(payload: Payload) -> Sequence[Payload] | Ahead:
+    """Hand the words of an answer on; its text and what it cost go to the caller."""
+    return (payload,) if isinstance(payload, BeginAnswer | AnswerWords) else Ahead(payload)
+
+
 EDGES: Mapping[str, Edge] = {
     "forward": forward,
     "text_only": text_only,
     "sounded_ahead": sounded_ahead,
+    "said_aloud": said_aloud,
 }
 """Name in a pipeline -> function."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from duologue.core.audio import SAMPLE_BYTES
+from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
 from duologue.engines.media_payloads import (
     DrawImage,
     ImageData,
@@ -195,7 +196,8 @@ class ChatRequest(PayloadBase, frozen=True):
 
     ``top_p`` leaves out unlikely tokens; text ends before any of ``stop``. ``schema`` is a JSON
     Schema, as JSON text, that the answer must obey; ``{}`` allows any JSON object, empty any text.
-    ``adapter`` names weights that are laid over the model's (LoRA); empty: its own.
+    ``adapter`` names weights that are laid over the model's (LoRA); empty: its own. ``voice`` has
+    the answer said as well, by a pipeline that can; empty: in its default voice.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -207,6 +209,7 @@ class ChatRequest(PayloadBase, frozen=True):
     stop: tuple[str, ...] = ()
     schema: str = ""
     adapter: str = ""
+    voice: str | None = None
 
 
 class TextDelta(PayloadBase, frozen=True):
@@ -384,6 +387,8 @@ Payload = (
     | SpeakText
     | SpeechMark
     | CodeFrames
+    | BeginAnswer
+    | AnswerWords
     | LockstepStart
     | LockstepRewind
     | LockstepFreeze

@@ -17,9 +17,12 @@ class SpeechOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     Args:
         voices: Names that its runner knows; the first speaks where a client asks for none.
+        answers: It takes a conversation and answers it, in text and in speech, rather than being
+            given a text to speak.
         slowest, fastest: Speeds, 1 being its own. Others are reached by stretching what it says.
     """
 
     voices: Annotated[tuple[Voice, ...], msgspec.Meta(min_length=1, max_length=1024)]
+    answers: bool = False
     slowest: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
     fastest: Annotated[float, msgspec.Meta(ge=1, le=4)] = 1.0

@@ -38,6 +38,7 @@ class ServedModel:
         languages: What its recogniser understands, as ISO 639-1; empty: any.
         translates: Its recogniser can answer in English, whatever is spoken.
         realtime: It holds calls.
+        answers_aloud: What serves chat says its answers itself.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ServedModel:
     languages: Sequence[str] = ()
     translates: bool = False
     realtime: bool = True
+    answers_aloud: bool = False
 
     def can(self, task: Task) -> bool:
         """Tell whether the model does this."""
@@ -109,14 +111,18 @@ class Catalogue:
 
 
 def speaking_models(offers: Mapping[str, SpeechOffer], engine: EnginePort) -> Sequence[ServedModel]:
-    """Return the pipelines that speak without a plugin, each a model of its own name."""
+    """Return the pipelines that speak without a plugin, each a model of its own name.
+
+    Some are given a text to speak, others a conversation that they answer in text and speech.
+    """
     return [
         ServedModel(
             name,
-            {"speech": name},
+            {"chat" if offer.answers else "speech": name},
             offer.voices,
             (offer.slowest, offer.fastest),
             realtime=False,
+            answers_aloud=offer.answers,
         )
         for name, offer in offers.items()
         if engine.has_pipeline(name)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from openai import AsyncOpenAI, BadRequestError
+from openai.types.chat import ChatCompletionMessageParam
 
 from duologue.codecs.pcm import pcm_to_float
+from duologue.engines.payloads import ChatMessage
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.settings import ModelSettings, Settings
@@ -47,13 +51,35 @@ stages:
 """
 
 
+OMNI = """
+extends: qwen3_omni_chat
+name: omni
+speech: {{voices: [ethan, chelsie]}}
+stages:
+  - name: thinker
+    executor: inline
+    settings: {{folder: {folder}, device: cpu, dtype: float32, threads: 1}}
+  - name: talker
+    executor: inline
+    settings: {{folder: {folder}, device: cpu, dtype: float32, temperature: 0,
+               other_temperature: 0, max_frames: 12, threads: 1}}
+  - name: codec
+    executor: inline
+    settings: {{folder: {folder}, device: cpu, threads: 1}}
+"""
+
+
 @pytest.fixture(scope="module")
 def files(
     tiny_speech: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, ...]:
     folder = tmp_path_factory.mktemp("pipelines")
     paths = []
-    for name, text, model in (("csm", CSM, "csm"), ("qwen", QWEN, "qwen3_omni")):
+    for name, text, model in (
+        ("csm", CSM, "csm"),
+        ("qwen", QWEN, "qwen3_omni"),
+        ("omni", OMNI, "qwen3_omni"),
+    ):
         paths.append(folder / f"{name}.yaml")
         paths[-1].write_text(text.format(folder=tiny_speech(model)))
     return tuple(paths)
@@ -158,6 +184,92 @@ async def test_names_of_vendors_mean_the_first_model_that_speaks(gateway: MediaG
         "transcription": False,
         "voices": ["0", "1", "2", "3"],
     }
+
+
+TALK: list[ChatCompletionMessageParam] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": TEXT},
+]
+WORDS = 8
+
+
+async def test_an_answer_is_found_and_said_by_one_pipeline_as_the_library_does(
+    gateway: MediaGateway, tiny_speech: Callable[[str], Path]
+) -> None:
+    from tests.fakes.tiny_speech.omni_judge import sounded, thought, tokenizer
+
+    text, pcm, order = "", b"", []
+    async with client_of(gateway) as client:
+        stream = await client.chat.completions.create(
+            model="omni",
+            messages=TALK,
+            modalities=["text", "audio"],
+            audio={"voice": "ethan", "format": "pcm16"},
+            max_completion_tokens=WORDS,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        async for chunk in stream:
+            if chunk.usage is not None:
+                usage = chunk.usage
+            for choice in chunk.choices:
+                audio: Any = choice.delta.to_dict().get("audio") or {}
+                text += audio.get("transcript") or ""
+                if data := audio.get("data"):
+                    pcm += base64.b64decode(data)
+                    order.append("sound")
+                elif audio.get("transcript"):
+                    order.append("text")
+    folder = tiny_speech("qwen3_omni")
+    talk = (ChatMessage("system", "Be brief."), ChatMessage("user", TEXT))
+    ids, found = await asyncio.to_thread(thought, folder, talk, WORDS)
+    expected = await asyncio.to_thread(sounded, folder, talk, WORDS, FRAMES)
+    assert text == tokenizer(folder).decode(found, skip_special_tokens=True)
+    np.testing.assert_allclose(pcm_to_float(pcm), expected, atol=2 / 32_000)
+    assert (usage.prompt_tokens, usage.completion_tokens) == (len(ids), WORDS)
+    assert order[0] == "text"
+
+
+async def test_a_model_that_answers_aloud_writes_too_and_does_nothing_else(
+    gateway: MediaGateway,
+) -> None:
+    async with client_of(gateway) as client:
+        written = await client.chat.completions.create(
+            model="omni", messages=TALK, max_completion_tokens=WORDS
+        )
+        spoken = await client.chat.completions.create(
+            model="omni",
+            messages=TALK,
+            modalities=["text", "audio"],
+            audio={"voice": "alloy", "format": "wav"},
+            max_completion_tokens=WORDS,
+        )
+        with pytest.raises(BadRequestError) as no_speech:
+            await client.audio.speech.create(model="omni", voice="ethan", input=TEXT)
+        with pytest.raises(BadRequestError) as no_voice:
+            await client.chat.completions.create(
+                model="omni",
+                messages=TALK,
+                modalities=["text", "audio"],
+                audio={"voice": "karl", "format": "wav"},
+            )
+        with pytest.raises(BadRequestError) as no_tools:
+            await client.chat.completions.create(
+                model="omni",
+                messages=TALK,
+                tools=[{"type": "function", "function": {"name": "look", "parameters": {}}}],
+            )
+        models = await client.models.list()
+    (first,) = spoken.choices
+    assert first.message.audio is not None
+    assert first.message.audio.transcript == written.choices[0].message.content
+    assert len(base64.b64decode(first.message.audio.data)) == 44 + 2 * (1920 * FRAMES - 555)
+    refused = [each.value.param for each in (no_speech, no_voice, no_tools)]
+    assert refused == ["model", "audio.voice", "tools"]
+    card = next(each for each in models.data if each.id == "omni").model_dump()
+    assert card["capabilities"]["chat"]
+    assert not card["capabilities"]["speech"]
+    await until(lambda: gateway.work == 0)
 
 
 async def test_a_stream_of_text_is_spoken_clause_by_clause(gateway: MediaGateway) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duologue.core.errors import EngineError
+from duologue.engines.answer_payloads import BeginAnswer
 from duologue.engines.payloads import SpeakText
 from duologue.engines.runners.speech.contract import Codes, Samples
 
@@ -23,7 +24,8 @@ RATE_HZ = 24_000
 
 def codes_of(text: str) -> Codes:
     """All frames of a text."""
-    return np.array([[ord(each), index] for index, each in enumerate(text)], np.uint16)
+    codes = [[ord(each), index] for index, each in enumerate(text)]
+    return np.array(codes, np.uint16).reshape(-1, BOOKS)
 
 
 def whole(codes: Codes) -> Samples:
@@ -43,10 +45,14 @@ def whole(codes: Codes) -> Samples:
 class Spelling:
     codes: Codes
     said: int = 0
+    has_all: bool = True
 
 
 class FakeTalker:
-    """Refuses what contains a bad word, and never ends with "forever"."""
+    """Refuses what contains a bad word, and never ends with "forever".
+
+    The words of an answer are numbers of characters; behind a "." nothing of it is said.
+    """
 
     books = BOOKS
 
@@ -62,6 +68,23 @@ class FakeTalker:
         self.open.append(spelling)
         return spelling
 
+    def begin_answer(self, asked: BeginAnswer, words: Sequence[int], *, last: bool) -> Spelling:
+        if asked.voice == "bad":
+            raise EngineError("there is no such voice")
+        spelling = Spelling(codes_of(""), has_all=False)
+        self.open.append(spelling)
+        self.add_words(spelling, words, last=last)
+        return spelling
+
+    def add_words(self, utterance: Spelling, words: Sequence[int], *, last: bool) -> None:
+        assert not utterance.has_all
+        text = "".join(chr(each) for each in (*utterance.codes[:, 0].tolist(), *words))
+        utterance.codes = codes_of(text)
+        utterance.has_all = last
+
+    def waits(self, utterance: Spelling) -> bool:
+        return not utterance.has_all and utterance.said >= len(utterance.codes)
+
     def next_frames(self, utterances: Sequence[Spelling]) -> Sequence[Codes | None]:
         self.batches.append(len(utterances))
         return [self._next(each) for each in utterances]
@@ -71,6 +94,8 @@ class FakeTalker:
 
     def _next(self, spelling: Spelling) -> Codes | None:
         at, spelling.said = spelling.said, spelling.said + 1
+        if at and spelling.codes[at - 1, 0] == ord("."):
+            return None
         return spelling.codes[at : at + 1] if at < len(spelling.codes) else None
 
 

@@ -31,6 +31,7 @@ BUILT_IN: Mapping[str, str] = {
     "openai_transcribe": "duologue.engines.runners.asr.openai_url:OPENAI_TRANSCRIBE",
     "policy": "duologue.engines.runners.policy.runner:POLICY",
     "qwen3_omni": "duologue.engines.runners.speech.qwen3_omni:QWEN3_OMNI",
+    "qwen3_omni_thinker": ("duologue.engines.runners.speech.qwen3_omni_thinker:QWEN3_OMNI_THINKER"),
     "qwen3_tts": "duologue.engines.runners.speech.qwen3_tts:QWEN3_TTS",
     "script": "duologue.engines.runners.scripted:SCRIPT",
     "silero_vad": "duologue.engines.runners.vad.silero:SILERO_VAD",

@@ -56,7 +56,8 @@ def check(asked: ChatCompletionRequest, model: ServedModel) -> Wanted:
 
 
 def _spoken(asked: ChatCompletionRequest, model: ServedModel, modalities: Sequence[str]) -> Wanted:
-    model.pipeline("speech", "modalities")
+    if not model.answers_aloud:
+        model.pipeline("speech", "modalities")
     audio = asked.audio
     usual: SpokenFormat = "pcm16" if asked.stream else "wav"
     audio_format = (audio.format if audio is not None else None) or usual

@@ -1,7 +1,7 @@
 """One answer, from the language model and, where it is spoken, a voice.
 
-The voice speaks the first clause while the model still writes. This module must not know who
-listens, nor how what comes is sent.
+The voice speaks the first clause while the model still writes; some models speak by themselves.
+This module must not know who listens, nor how what comes is sent.
 """
 
 from __future__ import annotations
@@ -12,12 +12,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
+from duologue.codecs.resample import StreamResampler
 from duologue.core.errors import EngineError, ProtocolError
 from duologue.core.ids import IdMaker
-from duologue.engines.payloads import ChatRequest, TextDelta, TokenUsage, ToolCallDelta
+from duologue.engines.payloads import (
+    AudioChunk,
+    ChatRequest,
+    SpeechMark,
+    TextDelta,
+    TokenUsage,
+    ToolCallDelta,
+)
 from duologue.engines.runners.llm.chat_chunk import REQUEST_REFUSED
 from duologue.gateway.route_requests import Outputs, RouteRequests
-from duologue.gateway.speech.speaking import CREDIT_MS, Speaking
+from duologue.gateway.speech.speaking import CREDIT_MS, SPEECH_RATE_HZ, Speaking
 from duologue.gateway.speech.voices import Manner
 from duologue.protocol.chat_completion import FinishReason
 from duologue.protocol.errors import ErrorCode
@@ -55,7 +63,7 @@ class Turn:
 
     Args:
         pipeline: Of the language model.
-        manner: How the answer is spoken; ``None``: it is not.
+        manner: How the answer is spoken; ``None``: it is not, or by the model itself.
     """
 
     def __init__(
@@ -77,6 +85,8 @@ class Turn:
         self._numbers: dict[int, int | None] = {}
         """The model's number of a call -> ours; none for a call that was not offered."""
         self._calls = 0
+        self._resampler: StreamResampler | None = None
+        """To the rate of answers, once a model that speaks has said something."""
 
     async def run(self) -> Ending:
         """Answer; returns when all was taken.
@@ -85,10 +95,12 @@ class Turn:
             EngineError: A model failed.
             ProtocolError: The language model can do nothing with what was asked.
         """
+        says_itself = self._request.voice is not None
+        credit = CREDIT_MS if says_itself else WRITTEN_CREDIT
         try:
             with ExitStack() as running:
                 written = running.enter_context(
-                    self._engine.request(self._pipeline, self._request, credit=WRITTEN_CREDIT)
+                    self._engine.request(self._pipeline, self._request, credit=credit)
                 )
                 if self._manner is None:
                     await self._write(written, None)
@@ -117,10 +129,19 @@ class Turn:
                     await self._call(payload)
                 case TokenUsage():
                     self._usage = payload
+                case AudioChunk(pcm=pcm, rate_hz=rate_hz) if self._request.voice is not None:
+                    if self._resampler is None:
+                        self._resampler = StreamResampler(rate_hz, SPEECH_RATE_HZ)
+                    if pcm := self._resampler.process(pcm):
+                        await self._sink.speech(pcm)
+                case SpeechMark():
+                    pass
                 case other:
                     raise EngineError(f"a language model gave {type(other).__name__}")
         if speaking is not None:
             speaking.finish()
+        if self._resampler is not None and (tail := self._resampler.flush()):
+            await self._sink.speech(tail)
 
     async def _speak(self, speaking: Speaking) -> None:
         async for piece in speaking.pieces():

@@ -25,7 +25,7 @@ from duologue.gateway.http.body import read_json
 from duologue.gateway.http.routes import EVENTS, JSON, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.streamed import DONE, event_stream
-from duologue.gateway.speech.voices import Manner, manner
+from duologue.gateway.speech.voices import Manner, manner, model_voice
 from duologue.hosts.answers import AnswersPort
 from duologue.hosts.spoken_answers import KEPT_S
 from duologue.protocol.chat_completion import ChatCompletion, ChatCompletionChunk
@@ -88,8 +88,9 @@ class ChatRoutes:
         asked = await read_json(request, _DECODER, services.settings)
         model = services.catalogue.find(asked.model)
         wanted = check(asked, model)
-        how = manner(model, wanted.voice, 1.0, voice_param="audio.voice") if wanted.audio else None
+        how, own_voice = _voice_of(model, wanted)
         prompt = await self._prompt(asked, model)
+        prompt = msgspec.structs.replace(prompt, voice=own_voice)
         label = self._label(model, wanted)
         if asked.stream:
             options = asked.stream_options
@@ -162,3 +163,16 @@ class ChatRoutes:
     async def _keep(self, label: Label, said: str) -> None:
         if label.audio_id:
             await self._answers.keep_spoken(label.audio_id, said, label.expires_at)
+
+
+def _voice_of(model: ServedModel, wanted: Wanted) -> tuple[Manner | None, str | None]:
+    """Return who says the answer: a voice's pipeline, or the chat's own, in the second voice.
+
+    Raises:
+        ProtocolError: There is no such voice.
+    """
+    if not wanted.audio:
+        return None, None
+    if model.answers_aloud:
+        return None, model_voice(model.voices, wanted.voice, "audio.voice")
+    return manner(model, wanted.voice, 1.0, voice_param="audio.voice"), None

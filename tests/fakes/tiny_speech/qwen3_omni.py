@@ -170,6 +170,9 @@ def qwen3_omni(folder: Path) -> None:
     )
     model = drawn(Qwen3OmniMoeForConditionalGeneration(config), 80)
     with torch.no_grad():
+        # Else it would find one word over and over.
+        embedded = model.thinker.get_input_embeddings().weight
+        model.thinker.lm_head.weight.copy_(embedded.roll(1, dims=0) / embedded.std())
         for name, weight in model.code2wav.named_parameters():
             if name.endswith((".alpha", ".beta")):  # logarithms
                 weight.zero_()

@@ -5,6 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
 from duologue.engines.media_payloads import (
     DrawImage,
     ImageData,
@@ -63,6 +64,8 @@ EXAMPLES: list[Payload] = [
     SpeakText("Hello there.", 12, voice="a", speed=1.25),
     SpeechMark(12, 24_000, exact=False),
     CodeFrames(bytes(16), 8, heard=True, text_end=12),
+    BeginAnswer((1, 2, 300_000), "ethan"),
+    AnswerWords((7, 300_000), 12, last=True),
     LockstepStart("You are kind.", "anna", seed=7, pins_persona=True),
     LockstepRewind(31),
     LockstepFreeze(True),

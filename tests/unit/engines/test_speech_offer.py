@@ -11,6 +11,7 @@ from duologue.engines.speech_offer import SpeechOffer
 def test_a_voice_speaks_at_its_own_speed_unless_more_is_said() -> None:
     offer = msgspec.convert({"voices": ["anna"]}, SpeechOffer)
     assert (offer.voices, offer.slowest, offer.fastest) == (("anna",), 1.0, 1.0)
+    assert not offer.answers
 
 
 @pytest.mark.parametrize(

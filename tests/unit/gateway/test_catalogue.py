@@ -53,6 +53,17 @@ def test_a_model_offers_what_its_plugin_names_and_the_engine_has() -> None:
     assert not mute.can("speech")
 
 
+def test_a_pipeline_that_answers_aloud_chats_and_speaks_no_text() -> None:
+    offers = {
+        "voice": SpeechOffer(voices=("a",)),
+        "omni": SpeechOffer(voices=("ethan",), answers=True),
+    }
+    voice, omni = speaking_models(offers, FakeEngine(pipelines=("voice", "omni")))
+    assert (dict(voice.pipelines), voice.answers_aloud) == ({"speech": "voice"}, False)
+    assert (dict(omni.pipelines), omni.answers_aloud) == ({"chat": "omni"}, True)
+    assert Catalogue([omni, voice], ["tts-1"]).find("tts-1", "speech") is voice
+
+
 def test_names_of_vendors_mean_the_first_that_can_do_what_is_asked() -> None:
     catalogue = Catalogue([EARS, TALKER], ["tts-1"])
     assert catalogue.find("tts-1", "speech") is TALKER

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from duologue.core.errors import EngineError
+from duologue.engines.answer_payloads import BeginAnswer
 from duologue.engines.models.code_talker.predictor import CodePredictor
 from duologue.engines.models.code_talker.sampling import Draw, Taste
 from duologue.engines.models.decoder.stack import DecoderStack
@@ -41,6 +42,22 @@ class Prompt:
     inputs: Tensor
     text: Tensor | None = None
     pad: Tensor | None = None
+
+
+class AnswerLanguage(Protocol):
+    """How an answer is read that comes word by word."""
+
+    def answer(self, asked: BeginAnswer, first: int) -> Prompt:
+        """Return what to begin with, the first word included; ``text`` holds no others.
+
+        Raises:
+            EngineError: It cannot be said.
+        """
+        ...
+
+    def words(self, ids: Sequence[int], *, last: bool) -> Tensor:
+        """Return words as they are added to frames, [N, D]; with ``last`` their end too."""
+        ...
 
 
 class Language(Protocol):
@@ -79,6 +96,7 @@ class Utterance:
         hidden: What the next frame is drawn from, [D]; ``None``: ``pending`` must be read first.
         pending: The last frame as it is read back, [D].
         position: Of the next input.
+        has_all: No further text comes; else no frame is drawn whose text is not there yet.
     """
 
     slot: int
@@ -88,6 +106,7 @@ class Utterance:
     hidden: Tensor | None = None
     pending: Tensor | None = None
     frames: int = field(default=0)
+    has_all: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +128,7 @@ class CodeTalker:
     Args:
         vocabulary: How many first codes there are.
         books: Codes of a frame.
+        answers: How answers are read; ``None``: only clauses are said.
     """
 
     def __init__(
@@ -122,7 +142,9 @@ class CodeTalker:
         vocabulary: int,
         books: int,
         device: torch.device,
+        answers: AnswerLanguage | None = None,
     ) -> None:
+        self._answers = answers
         self.books = books
         self.slots = slots
         self._stack = stack
@@ -140,7 +162,37 @@ class CodeTalker:
             EngineError: It is too long, or its voice is not known.
         """
         with torch.inference_mode():
-            return self._begun(clause)
+            return self._begun(self._language.prompt(clause), clause.text)
+
+    def begin_answer(self, asked: BeginAnswer, words: Sequence[int], *, last: bool) -> Utterance:
+        """Begin to say an answer.
+
+        Raises:
+            EngineError: What it answers is too long, its voice is not known, or this talker only
+                says clauses.
+        """
+        if self._answers is None:
+            raise EngineError("this talker says clauses, and no answers that come word by word")
+        with torch.inference_mode():
+            utterance = self._begun(self._answers.answer(asked, words[0]), str(asked.asked))
+        utterance.has_all = False
+        self.add_words(utterance, words[1:], last=last)
+        return utterance
+
+    def add_words(self, utterance: Utterance, words: Sequence[int], *, last: bool) -> None:
+        """Let an answer go on."""
+        assert self._answers is not None
+        prompt = utterance.prompt
+        with torch.inference_mode():
+            more = self._answers.words(words, last=last)
+            text = more if prompt.text is None else torch.cat((prompt.text, more))
+        utterance.prompt = replace(prompt, text=text)
+        utterance.has_all = last
+
+    def waits(self, utterance: Utterance) -> bool:
+        """Tell whether the next frame needs words that have not come."""
+        text = utterance.prompt.text
+        return not utterance.has_all and utterance.frames >= (0 if text is None else len(text))
 
     def next_frames(self, utterances: Sequence[Utterance]) -> Sequence[Frame | None]:
         """Make the next frame of each utterance."""
@@ -157,8 +209,7 @@ class CodeTalker:
         """Free the slot."""
         self._free.append(utterance.slot)
 
-    def _begun(self, clause: SpeakText) -> Utterance:
-        prompt = self._language.prompt(clause)
+    def _begun(self, prompt: Prompt, seed: str) -> Utterance:
         length = len(prompt.inputs)
         if length >= self._stack.length:
             raise EngineError(
@@ -168,7 +219,7 @@ class CodeTalker:
         slot = self._free.pop()
         self._stack.forget(slot)
         self._said[slot] = False
-        utterance = Utterance(slot, prompt, self._seed(clause.text), position=length)
+        utterance = Utterance(slot, prompt, self._seed(seed), position=length)
         made = self._stack.step(prompt.inputs[None], [slot], [0])
         utterance.hidden = made[0, -1]
         return utterance

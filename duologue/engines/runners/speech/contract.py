@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from duologue.engines.answer_payloads import BeginAnswer
 from duologue.engines.payloads import SpeakText
 
 Codes: TypeAlias = NDArray[np.uint16]
@@ -39,6 +40,25 @@ class Talker(Protocol):
         Raises:
             EngineError: It cannot be said, as it is too long or its voice is not known.
         """
+        ...
+
+    def begin_answer(self, asked: BeginAnswer, words: Sequence[int], *, last: bool) -> Any:
+        """Begin to say an answer of which some words are known, at least one.
+
+        Args:
+            last: There are no others.
+
+        Raises:
+            EngineError: It cannot be said; some talkers only say clauses.
+        """
+        ...
+
+    def add_words(self, utterance: Any, words: Sequence[int], *, last: bool) -> None:
+        """Let an answer go on."""
+        ...
+
+    def waits(self, utterance: Any) -> bool:
+        """Tell whether the next frame needs words that have not come."""
         ...
 
     def next_frames(self, utterances: Sequence[Any]) -> Sequence[Codes | None]:

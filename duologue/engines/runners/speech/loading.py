@@ -19,14 +19,26 @@ from duologue.engines.runners.speech.stages import CodecRunner, FusedRunner, Tal
 Frames = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 
 
-class SpeechSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TorchSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a model runs.
+
+    Args:
+        device: As torch names it.
+        dtype: Of weights and activations; codecs are always float32.
+        threads: Of torch on a CPU; 0: as torch likes.
+    """
+
+    device: str = "cpu"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
+
+
+class SpeechSettings(TorchSettings, frozen=True, kw_only=True):
     """Settings that all speech models have.
 
     Args:
         folder: A checkpoint as ``save_pretrained`` writes it.
         part: What this stage is: the ``talker``, the ``codec``, or both ``fused``.
-        device: As torch names it.
-        dtype: Of the talker; codecs are always float32.
         slots: How many jobs there may be; ``max_jobs`` of the stage must not be more.
         first_audio: A talker sounds the first frame of each job itself; its edge must be
             ``sounded_ahead``.
@@ -34,13 +46,10 @@ class SpeechSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         max_frames: Longest utterance, which is a clause.
         temperature, top_k: How codes are drawn; at 0 the likeliest is taken.
         seed: What is drawn depends on this and on the text alone; 0: on nothing.
-        threads: Of torch on a CPU; 0: as torch likes.
     """
 
     folder: str
     part: Literal["fused", "talker", "codec"] = "fused"
-    device: str = "cpu"
-    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 8
     first_audio: bool = False
     first_frames: Frames = 1
@@ -49,7 +58,6 @@ class SpeechSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     temperature: Annotated[float, msgspec.Meta(ge=0, le=4)] = 0.9
     top_k: Annotated[int, msgspec.Meta(ge=1, le=65_536)] = 50
     seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] = 0
-    threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
 
 
 S = TypeVar("S", bound=SpeechSettings)

@@ -1,7 +1,7 @@
-"""Qwen3-Omni's talker and code2wav: text in, speech out, without the thinker.
+"""Qwen3-Omni's talker and code2wav: a text in, or words as a thinker finds them; speech out.
 
-Of the thinker only the embeddings of text are read, since that is all that reaches the talker of a
-conversation in text. The rest of that checkpoint stays on the disk.
+Of the thinker only the embeddings of text are read here, since that is all that reaches the talker
+of a conversation in text. The rest of it is a runner of its own (``qwen3_omni_thinker``).
 
 Source:
     ``Qwen3OmniMoeForConditionalGeneration.generate`` of transformers; Xu et al., "Qwen3-Omni
@@ -10,10 +10,14 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from torch import Tensor
+
 from duologue.core.errors import EngineError
+from duologue.engines.answer_payloads import BeginAnswer
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.code2wav.decoder import Code2Wav
 from duologue.engines.models.code2wav.fronts import EmbeddedCodes
@@ -59,17 +63,29 @@ class _Language(QwenWords):
         own, line = self.own, self.tokens("\n")
         asked = self.tokens(clause.instructions or self._settings.asked)
         user = [own["im_start"], own["user"], *line, *asked, own["im_end"], *line]
-        answer = [own["im_start"], own["assistant"], *line, *[own["tts_pad"]] * _PADS]
         first, *later = self.tokens(clause.text)
-        inputs = self.text([*user, *answer, own["tts_bos"], first])
-        codes = self.codes(self._beginning(clause))
-        inputs[-len(codes) :] += codes
-        text = self.text([*later, own["tts_eos"], own["tts_pad"]])
-        return Prompt(inputs, text[:-1], text[-1])
+        begun = self._begun(user, first, clause.voice)
+        return replace(begun, text=self.words(later, last=True))
 
-    def _beginning(self, clause: SpeakText) -> list[int]:
+    def answer(self, asked: BeginAnswer, first: int) -> Prompt:
+        """Read an answer to what the person said in a conversation."""
+        return self._begun(asked.asked, first, asked.voice)
+
+    def words(self, ids: Sequence[int], *, last: bool) -> Tensor:
+        """Read the words that come in with the frames."""
+        return self.text([*ids, *([self.own["tts_eos"]] if last else ())])
+
+    def _begun(self, user: Sequence[int], first: int, voice: str | None) -> Prompt:
+        own, line = self.own, self.tokens("\n")
+        answer = [own["im_start"], own["assistant"], *line, *[own["tts_pad"]] * _PADS]
+        inputs = self.text([*user, *answer, own["tts_bos"], first])
+        codes = self.codes(self._beginning(voice))
+        inputs[-len(codes) :] += codes
+        return Prompt(inputs, None, self.text([own["tts_pad"]])[0])
+
+    def _beginning(self, asked: str | None) -> list[int]:
         """Return the codes under the last inputs of the prompt, which name the voice."""
-        voice = self._settings.voice if clause.voice in (None, "", "default") else clause.voice
+        voice = self._settings.voice if asked in (None, "", "default") else asked
         number = self._voices.get(str(voice).lower())
         if number is None:
             known = ", ".join(sorted(self._voices))
@@ -89,7 +105,7 @@ def load_talker(settings: Qwen3OmniSettings) -> CodeTalker:
             language = _Language(folder, settings)
         except KeyError as exc:
             raise missing(exc) from exc
-        return make_talker(folder, settings, language, language, network, short)
+        return make_talker(folder, settings, language, language, network, short, language)
 
 
 def load_codec(settings: Qwen3OmniSettings) -> Code2WavCodec:

@@ -17,7 +17,12 @@ from duologue.core.errors import ConfigError
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.code_talker.predictor import CodePredictor
 from duologue.engines.models.code_talker.sampling import Taste, less_often
-from duologue.engines.models.code_talker.talker import CodeTalker, Language, Manner
+from duologue.engines.models.code_talker.talker import (
+    AnswerLanguage,
+    CodeTalker,
+    Language,
+    Manner,
+)
 from duologue.engines.models.decoder.config import DecoderConfig
 from duologue.engines.models.decoder.stack import DecoderStack
 from duologue.engines.runners.speech.loading import SpeechSettings
@@ -110,7 +115,9 @@ class QwenWords:
 
     def text(self, ids: Sequence[int]) -> Tensor:
         """Return words as inputs, [N, D]."""
-        x = F.embedding(torch.tensor(ids, device=self._words.device), self._words)
+        x = F.embedding(
+            torch.tensor(ids, dtype=torch.int64, device=self._words.device), self._words
+        )
         (weight1, bias1), (weight2, bias2) = self._into
         return F.linear(F.silu(F.linear(x, weight1, bias1)), weight2, bias2)
 
@@ -142,11 +149,13 @@ def make_talker(
     words: QwenWords,
     network: Mapping[str, Any],
     short: Mapping[str, Any],
+    answers: AnswerLanguage | None = None,
 ) -> CodeTalker:
     """Load the two transformers.
 
     Args:
         network, short: Their sections of ``config.json``.
+        answers: How answers are read, where they can be said.
     """
     large, small = DecoderConfig.read(network), DecoderConfig.read(short)
     predictor = "talker.code_predictor"
@@ -188,6 +197,7 @@ def make_talker(
         vocabulary=words.vocabulary,
         books=words.books,
         device=device_of(settings),
+        answers=answers,
     )
 
 

@@ -89,6 +89,8 @@ class TalkerRunner:
         job.state = None
 
     def _given(self, state: _AtTalker, frames: CodeFrames) -> Sequence[Payload]:
+        if not frames.count and frames.text_end < 0:
+            return ()
         # Only at the beginning of a job: later the codec's stage may still be at an earlier clause.
         is_first, state.is_silent = state.is_silent, False
         if self._ahead is None or not is_first or not frames.count:
@@ -220,5 +222,5 @@ class FusedRunner:
         for state, frames in zip(states, made, strict=True):
             if isinstance(frames, EngineError):
                 yield id(state), frames
-            else:
+            elif frames.count or frames.text_end >= 0:
                 state.sounding.put(frames)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import torch
 
 from duologue.core.errors import ConfigError
-from duologue.engines.runners.speech.loading import SpeechSettings
+from duologue.engines.runners.speech.loading import TorchSettings
 
 _TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def dtype_of(settings: SpeechSettings) -> torch.dtype:
+def dtype_of(settings: TorchSettings) -> torch.dtype:
     """Return the type of the talker's numbers."""
     return _TYPES[settings.dtype]
 
 
-def device_of(settings: SpeechSettings) -> torch.device:
+def device_of(settings: TorchSettings) -> torch.device:
     """Return the device.
 
     Raises:
@@ -27,7 +27,7 @@ def device_of(settings: SpeechSettings) -> torch.device:
         raise ConfigError(f"device is {settings.device}, which torch cannot use here") from exc
 
 
-def use_threads(settings: SpeechSettings) -> None:
+def use_threads(settings: TorchSettings) -> None:
     """Let torch use so many threads of the CPU."""
     if settings.threads:
         torch.set_num_threads(settings.threads)

@@ -31,6 +31,11 @@ def test_text_is_what_one_gets_unasked() -> None:
     assert check(asked(modalities=["text"], n=1), MUTE) == Wanted()
 
 
+def test_a_model_that_answers_aloud_needs_no_voice_beside_it() -> None:
+    omni = ServedModel("omni", {"chat": "omni"}, ("one",), answers_aloud=True)
+    assert check(asked(modalities=["text", "audio"]), omni).audio
+
+
 @pytest.mark.parametrize(
     ("fields", "wanted"),
     [

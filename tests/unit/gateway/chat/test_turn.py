@@ -61,6 +61,7 @@ class Scene:
         manner: Manner | None = None,
         tools: Tools | None = None,
         schema: str = "",
+        voice: str | None = None,
     ) -> None:
         self.engine = FakeEngine({"llm": lambda _: written, "tts": self._speak})
         self.taken = Taken()
@@ -70,6 +71,7 @@ class Scene:
             max_tokens=10,
             tools=tools or Tools(),
             schema=schema,
+            voice=voice,
         )
         client = RouteRequests(self.engine, FakeClock(), id_maker(random.Random(1)), 30.0)
         self.turn = Turn(client, id_maker(random.Random(2)), "llm", request, manner, self.taken)
@@ -133,6 +135,31 @@ async def test_the_first_clause_is_spoken_while_the_model_writes() -> None:
     assert scene.taken.spoken == b"\x01\x00" * 10 * len(scene.clauses)
     assert " ".join(scene.clauses) == scene.taken.written
     assert scene.taken.spoken_when_written[-1] > 0
+
+
+async def test_a_model_may_say_its_answer_itself() -> None:
+    chunk = AudioChunk(b"\x01\x00" * 10, RATE_HZ)
+    scene = Scene(
+        [TextDelta("Hi"), chunk, TextDelta("!"), chunk, SpeechMark(3, 20), TokenUsage(3, 2)],
+        voice="one",
+    )
+    assert await scene.run() == Ending("stop", TokenUsage(3, 2))
+    assert scene.taken.written == "Hi!"
+    assert scene.taken.spoken == 2 * chunk.pcm
+    assert scene.clauses == []
+    assert scene.taken.spoken_when_written == [0, len(chunk.pcm)]
+
+
+async def test_what_a_model_says_at_another_rate_is_converted_to_its_end() -> None:
+    chunks = [AudioChunk(b"\x01\x00" * 500, 12_000) for _ in range(3)]
+    scene = Scene([TextDelta("Hi"), *chunks, TokenUsage(3, 2)], voice="one")
+    await scene.run()
+    assert len(scene.taken.spoken) == 3 * 2 * 1000
+
+
+async def test_sound_from_a_model_that_was_not_asked_for_it_is_a_fault() -> None:
+    scene = Scene([AudioChunk(b"\x01\x00", RATE_HZ)])
+    assert "AudioChunk" in (await scene.failure()).message
 
 
 async def test_an_answer_without_words_is_spoken_as_silence() -> None:

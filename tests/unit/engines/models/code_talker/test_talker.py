@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from duologue.core.errors import EngineError
+from duologue.engines.answer_payloads import BeginAnswer
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.code_talker.predictor import CodePredictor
 from duologue.engines.models.code_talker.sampling import Taste
@@ -38,6 +39,12 @@ class Language:
         x = self.letters[list(clause.text.encode())]
         return Prompt(x[:1], x[1:], self.letters[0]) if clause.voice == "streamed" else Prompt(x)
 
+    def answer(self, asked: BeginAnswer, first: int) -> Prompt:
+        return Prompt(self.letters[[*asked.asked, first]], None, self.letters[0])
+
+    def words(self, ids: Sequence[int], *, last: bool) -> Tensor:
+        return self.letters[[*ids, *([1] if last else ())]]
+
     def scores(self, hidden: Tensor, said: Tensor, frames: Tensor) -> Tensor:
         return F.linear(hidden, self.head).masked_fill(said, float("-inf"))
 
@@ -49,7 +56,9 @@ class Language:
         return codes[0] == 0
 
 
-def talker_of(folder: Path, *, seed: int = 1, taste: Taste = TASTE) -> CodeTalker:
+def talker_of(
+    folder: Path, *, seed: int = 1, taste: Taste = TASTE, answers: bool = True
+) -> CodeTalker:
     language = Language()
     with CheckpointFolder(write_random(folder, DENSE)) as opened:
         short = replace(DENSE, positions=BOOKS)
@@ -68,6 +77,7 @@ def talker_of(folder: Path, *, seed: int = 1, taste: Taste = TASTE) -> CodeTalke
         vocabulary=CODES,
         books=BOOKS,
         device=torch.device("cpu"),
+        answers=language if answers else None,
     )
 
 
@@ -145,3 +155,42 @@ def test_a_frame_has_a_code_of_each_book(tmp_path: Path) -> None:
     (frame,) = talker.next_frames([talker.begin(SpeakText("hello", 1))])
     assert frame is not None
     assert (frame.shape, frame.dtype) == ((1, BOOKS), np.uint16)
+
+
+@pytest.mark.parametrize("cuts", [(5,), (1, 5), (1, 2, 3, 4, 5), (3, 5)], ids=str)
+def test_an_answer_is_the_same_however_its_words_come(tmp_path: Path, cuts: Sequence[int]) -> None:
+    talker = talker_of(tmp_path, seed=3)
+    asked, words = BeginAnswer((104, 105)), [65, 66, 67, 68, 69]
+    whole = talker.begin_answer(asked, words, last=True)
+    assert not talker.waits(whole)
+    expected = frames_of(talker, whole)
+    talker.end(whole)
+    assert len(expected) >= len(words)
+
+    first, *later = cuts
+    utterance = talker.begin_answer(asked, words[:first], last=not later)
+    frames: list[list[int]] = []
+    for start, end in zip(cuts, later, strict=False):
+        while not talker.waits(utterance):
+            frames += frames_of(talker, utterance, 1)
+        assert len(frames) == start - 1, "the first word is in the prompt"
+        talker.add_words(utterance, words[start:end], last=end == len(words))
+    assert frames + frames_of(talker, utterance) == expected
+
+
+def test_the_end_may_come_without_a_word(tmp_path: Path) -> None:
+    talker = talker_of(tmp_path, seed=3)
+    whole = talker.begin_answer(BeginAnswer((104,)), [65, 66], last=True)
+    expected = frames_of(talker, whole)
+    utterance = talker.begin_answer(BeginAnswer((104,)), [65, 66], last=False)
+    frames = frames_of(talker, utterance, 1)
+    assert talker.waits(utterance)
+    talker.add_words(utterance, [], last=True)
+    assert frames + frames_of(talker, utterance) == expected
+
+
+def test_a_talker_of_clauses_says_no_answers(tmp_path: Path) -> None:
+    talker = talker_of(tmp_path, answers=False)
+    with pytest.raises(EngineError, match="clauses"):
+        talker.begin_answer(BeginAnswer((104,)), [65], last=True)
+    assert all(talker.begin(SpeakText("a", 1)) for _ in range(SLOTS))
