@@ -271,12 +271,7 @@ class LinkedWorker:
         if not gone or self._reported:
             return
         self._reported = True
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._hold is not None:
-            self._hold.release()
-        if self._beside is not None:
-            self._beside.worker_died()
+        self._let_go()
         if self._last_words is not None:
             self._listener.on_lost(Loss(self._last_words.code, self._last_words.reason))
             return
@@ -285,6 +280,17 @@ class LinkedWorker:
             # Nobody has said anything to it yet, so this quotes nobody.
             reason = f"{reason}: {self.output_tail[-1]}"
         self._listener.on_lost(Loss(REPLICA_LOST, reason))
+
+    def _let_go(self) -> None:
+        """Refer to nobody who refers to this worker: what is lost waits for no collector."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._hold is not None:
+            self._hold.release()
+        if self._beside is not None:
+            self._beside.worker_died()
+        self._timer = self._watch = self._hold = self._beside = self._link = None
+        self._encode = framing.encode_messages
 
 
 class LinkProtocol(asyncio.Protocol):

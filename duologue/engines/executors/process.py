@@ -141,7 +141,7 @@ class _Child(asyncio.SubprocessProtocol):
         self._worker.output_ended()
 
     def process_exited(self) -> None:
-        child = cast(asyncio.SubprocessTransport, self._child)
+        child = cast(asyncio.SubprocessTransport, self._child)  # it is not released before
         self._exited = True
         # What the worker itself has started is of its session, whose number nobody else can have
         # while any of them lives.
@@ -159,3 +159,4 @@ class _Child(asyncio.SubprocessProtocol):
     def release(self) -> None:
         if self._child is not None:
             self._child.close()
+            self._child = None

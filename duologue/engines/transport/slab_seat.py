@@ -6,6 +6,7 @@ the memory.
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from typing import NamedTuple
@@ -57,6 +58,8 @@ def take_seat(link: socket.socket) -> tuple[MemoryFile, Seat] | None:
         raise EOFError("the engine is gone before it said anything")
     if not fds:
         return None
+    # Python 3.11 hands no flag on to the system, so the one above does nothing there.
+    os.set_inheritable(fds[0], False)
     start, size, own_start, own_size, generation = _SEAT.unpack(words)
     seat = Seat(Region(start, size), Region(own_start, own_size), generation)
     return MemoryFile(fds[0]), seat

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import socket
 
 import pytest
@@ -23,6 +24,7 @@ def test_a_seat_arrives_with_its_memory() -> None:
         assert found[1] == SEAT
         assert found[0].size_bytes == 12_288
         assert found[0].fd != memory.fd
+        assert not os.get_inheritable(found[0].fd), "what a worker starts gets none of it"
         assert theirs.recv(100) == b"and then the link begins"
 
 
