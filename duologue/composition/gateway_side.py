@@ -174,7 +174,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     clock, wheel, metrics, host = ground.clock, ground.wheel, ground.metrics, ground.host
     plugins, engine = ground.plugins, ground.engine
     gateway = settings.gateway
-    tls = chosen_tls(settings, clock.wall_time())
+    tls = chosen_tls(settings, clock.wall_time(), metrics.tls_handshakes)
     access = Access(gateway, clock, metrics, ground.shared)
     admission = Admission(host, ground.workers)
     timing = ChannelTiming(clock, wheel, gateway.heartbeat_s, gateway.close_timeout_s)

@@ -5,6 +5,7 @@ This module must not know what is served.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import ssl
@@ -16,6 +17,7 @@ from duologue.core.errors import ConfigError
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.tls import Certificate, choose_certificate, server_context
 from duologue.settings import Settings
+from duologue.telemetry import Counter, Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,17 @@ class Tls:
         self.certificate.load_into(self.context)
 
 
-def chosen_tls(settings: Settings, wall_time: float) -> Tls | None:
-    """Return the certificate that the settings want; raises ``ConfigError``."""
+def chosen_tls(
+    settings: Settings, wall_time: float, handshakes: Family[Counter] | None = None
+) -> Tls | None:
+    """Return the certificate that the settings want.
+
+    Args:
+        handshakes: Counts them, see ``gateway.tls.server_context``.
+
+    Raises:
+        ConfigError: It cannot be used, or kept.
+    """
     gateway = settings.gateway
     certificate = choose_certificate(
         gateway.tls,
@@ -43,7 +54,9 @@ def chosen_tls(settings: Settings, wall_time: float) -> Tls | None:
         (socket.gethostname(), gateway.host),
         wall_time,
     )
-    return None if certificate is None else Tls(certificate, server_context(certificate))
+    return (
+        None if certificate is None else Tls(certificate, server_context(certificate, handshakes))
+    )
 
 
 async def listen(
@@ -57,18 +70,44 @@ async def listen(
     Raises:
         ConfigError: The address cannot be had.
     """
-    context = None if tls is None else tls.context
     try:
-        await web.TCPSite(
-            runner,
-            gateway.host,
-            gateway.port,
-            backlog=1024,
-            ssl_context=context,
-            reuse_port=shared or None,
-        ).start()
+        await _Site(runner, gateway, tls, shared=shared).start()
     except OSError as exc:
         raise ConfigError(why_not_listening(gateway, exc)) from exc
+
+
+class _Site(web.BaseSite):
+    """As ``web.TCPSite``, which does not bound handshakes."""
+
+    def __init__(
+        self, runner: web.AppRunner, gateway: GatewaySettings, tls: Tls | None, *, shared: bool
+    ) -> None:
+        super().__init__(runner, ssl_context=None if tls is None else tls.context, backlog=1024)
+        self._gateway = gateway
+        self._shared = shared
+
+    @property
+    def name(self) -> str:
+        """Where it listens."""
+        return f"{self._gateway.host}:{self._gateway.port}"
+
+    async def start(self) -> None:
+        """Listen."""
+        await super().start()
+        server = self._runner.server
+        assert server is not None, "the runner was set up"
+        context = self._ssl_context
+        self._server = await asyncio.get_running_loop().create_server(
+            server,
+            self._gateway.host,
+            self._gateway.port,
+            ssl=context,
+            ssl_handshake_timeout=(
+                None if context is None else self._gateway.tls.handshake_timeout_s
+            ),
+            backlog=self._backlog,
+            reuse_port=self._shared or None,
+        )
 
 
 def why_not_listening(gateway: GatewaySettings, exc: OSError) -> str:

@@ -53,6 +53,9 @@ class TlsSettings(Section):
     key: Path | None = None
     """PEM file with its private key, without a password."""
 
+    handshake_timeout_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    """A connection whose TLS handshake is not over after so long is dropped."""
+
     @model_validator(mode="after")
     def _is_one_thing(self) -> Self:
         if (self.certificate is None) != (self.key is None):

@@ -20,6 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from duologue.core.errors import ConfigError
 from duologue.gateway.settings import TlsSettings
+from duologue.telemetry import Counter, Family
 
 VALID_FOR = timedelta(days=90)
 RENEWED_BEFORE = timedelta(days=7)
@@ -88,8 +89,14 @@ def choose_certificate(
     return certificate
 
 
-def server_context(certificate: Certificate) -> ssl.SSLContext:
+def server_context(
+    certificate: Certificate, counts: Family[Counter] | None = None
+) -> ssl.SSLContext:
     """Return the context that a server listens with.
+
+    Args:
+        counts: Of handshakes, by ``telemetry.metrics.HANDSHAKES``. One that begins, and is neither
+            done nor refused, was left by its client or took too long.
 
     Raises:
         ConfigError: The certificate cannot be used.
@@ -98,7 +105,32 @@ def server_context(certificate: Certificate) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     certificate.load_into(context)
+    if counts is not None:
+        context.sslobject_class = _counted(counts)
     return context
+
+
+def _counted(counts: Family[Counter]) -> type[ssl.SSLObject]:
+    """Return a class of TLS connections that count their handshakes."""
+
+    class Counted(ssl.SSLObject):
+        _has_begun = False
+
+        def do_handshake(self) -> None:
+            """Go on with the handshake; called again for each piece that comes."""
+            if not self._has_begun:
+                self._has_begun = True
+                counts["begun"].inc()
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError:
+                counts["refused"].inc()
+                raise
+            counts["done"].inc()
+
+    return Counted
 
 
 def _alternative_names(names: Iterable[str]) -> list[x509.GeneralName]:

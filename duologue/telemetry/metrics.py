@@ -29,6 +29,9 @@ QUEUE_OUTCOMES = ("admitted", "gave_up", "timed_out", "refused")
 ROBOT_OUTCOMES = ("answered", "stale", "late", "failed", "refused")
 """What became of an observation of a robot."""
 
+HANDSHAKES = ("begun", "done", "refused")
+"""How far TLS handshakes came. What began and did neither was left, or took too long."""
+
 STUCK = ("unanswered", "broken_off", "inaudible")
 """How an answer is stuck: nothing came of it, nothing more came, or its text without its sound."""
 
@@ -175,6 +178,12 @@ class Metrics:
             "How full the fullest holder behind each bound is; 1 is the limit.",
             "bound",
             BOUNDS,
+        )
+        self.tls_handshakes = self._counters(
+            "duologue_tls_handshakes_total",
+            "TLS handshakes of clients: those that began, were done, or failed for what was said.",
+            "outcome",
+            HANDSHAKES,
         )
         self.loop_tasks = Gauge()
         self._publish("duologue_loop_tasks", "Tasks of the event loop.", self.loop_tasks)

@@ -45,7 +45,7 @@ async def no_remarks_on_handshakes() -> AsyncIterator[None]:
 async def secure(folder: Path) -> AsyncIterator[tuple[Server, ssl.SSLContext]]:
     """A server with one place that speaks TLS, and who trusts it."""
     gateway = GatewaySettings(
-        tls=TlsSettings(dev=True),
+        tls=TlsSettings(dev=True, handshake_timeout_s=1.0),
         heartbeat_s=1.0,
         http=HttpSettings(first_request_timeout_s=1.0),
     )
@@ -109,3 +109,14 @@ async def test_c51_a_black_hole_right_after_the_handshake_is_let_go(tmp_path: Pa
         # It says nothing at all; the server waits no longer than for a first request.
         assert await line.lost() == 0
         await takes_a_call(server, trust)
+
+
+@pytest.mark.timeout(90)
+async def test_c51_a_black_hole_within_the_handshake_is_let_go_and_counted(tmp_path: Path) -> None:
+    async with secure(tmp_path) as (server, trust), connected(server.port) as line:
+        counts = server.app.metrics.tls_handshakes
+        await greet_half(line, trust)
+        assert await line.lost() == 0
+        assert (counts["begun"].value, counts["done"].value, counts["refused"].value) == (1, 0, 0)
+        await takes_a_call(server, trust)
+        assert (counts["begun"].value, counts["done"].value) == (2, 1)

@@ -19,6 +19,8 @@ from duologue.gateway.tls import (
     choose_certificate,
     server_context,
 )
+from duologue.telemetry import Counter, Family
+from duologue.telemetry.metrics import HANDSHAKES
 
 DEV = TlsSettings(dev=True)
 NOW = datetime.now(UTC).timestamp()
@@ -147,3 +149,20 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_half_a_choice_is_refused(settings) -> None:
     with pytest.raises(ValidationError):
         TlsSettings(**settings)
+
+
+def test_handshakes_are_counted_by_how_far_they_came(tmp_path: Path) -> None:
+    certificate = made(tmp_path)
+    counts = Family(Counter, HANDSHAKES)
+    server = server_context(certificate, counts)
+    trusting = ssl.create_default_context(cafile=str(certificate.path))
+    handshake(server, trusting, "localhost")
+    assert [counts[name].value for name in HANDSHAKES] == [1, 1, 0]
+    said = ssl.MemoryBIO()
+    end = server.wrap_bio(said, ssl.MemoryBIO(), server_side=True)
+    with pytest.raises(ssl.SSLWantReadError):
+        end.do_handshake()
+    said.write(b"GET / HTTP/1.1\r\n\r\n")
+    with pytest.raises(ssl.SSLError):
+        end.do_handshake()
+    assert [counts[name].value for name in HANDSHAKES] == [2, 1, 1]
