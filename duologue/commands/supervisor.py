@@ -40,6 +40,10 @@ STOP_S = 10.0
 """A part that has been told to go, and is still there after so long beyond its own time-outs, is
 killed."""
 
+STEP_ASIDE_S = 1.0
+"""A gateway is started again no earlier where others serve: its calls come back to those, and what
+starts takes a core meanwhile."""
+
 CONFIG_EXIT = 2
 """Exit status of a part whose settings cannot be used: to start it again would not help. The same
 is true of any other failure before the server was ready once."""
@@ -200,6 +204,8 @@ class Supervisor:
                 self._over.set()
                 return
             wait_s = backoff.after(self._clock.now() - began)
+            if part is not self.host and any(edge in self._listening for edge in self.edges):
+                wait_s = max(wait_s, STEP_ASIDE_S)
             self._log.error("part_died", part=part.order.name, status=status, again_in_s=wait_s)
             await asyncio.sleep(wait_s)
 

@@ -88,7 +88,7 @@ class Uplinks:
 async def running_edge(
     settings: Settings, order: EdgeOrder, *, clock: Clock | None = None
 ) -> AsyncIterator[EdgeApp]:
-    """Start a gateway; it takes connections at once, and calls as soon as a host does.
+    """Start a gateway. It takes connections in any case, and calls as soon as a host does.
 
     At the end requests may finish; calls go on at their hosts, where clients can resume them.
 
@@ -134,6 +134,9 @@ async def running_edge(
             connection = links.local(host)
             undo.push_async_callback(connection.stop)
             await connection.start()
+            # One that takes the place of another shares a port on which calls come back already: to
+            # refuse them until there is a link would keep them waiting.
+            await connection.first_news()
         if directory is not None:
             await _look_out(directory, fleet, host if order.socket else None, links, undo)
         gateway.undone_by(undo, lambda: fleet.leave(ErrorCode.SHUTTING_DOWN))

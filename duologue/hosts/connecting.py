@@ -16,6 +16,7 @@ from duologue.core.wheel import TimerWheel
 from duologue.hosts.handshake import EdgeHandshake
 from duologue.hosts.link import Link
 from duologue.hosts.link_end import LinkEnd
+from duologue.hosts.messages import Status
 from duologue.hosts.outbox import Outbox
 from duologue.hosts.remote_host import RemoteHost
 from duologue.telemetry import get_logger
@@ -69,6 +70,7 @@ class HostConnection:
         self._log = get_logger("hosts")
         self._group: asyncio.TaskGroup | None = None
         self._task: asyncio.Task[None] | None = None
+        self._missed = asyncio.Event()
 
     async def start(self) -> None:
         """From now on there is a link whenever there can be one, until ``stop``."""
@@ -77,6 +79,17 @@ class HostConnection:
         await group.__aenter__()
         self._group = group
         self._task = group.create_task(self.run(group), name=f"link-{self._address}")
+
+    async def first_news(self) -> None:
+        """Wait until the host has said how it is, or could not be reached."""
+        async with asyncio.TaskGroup() as group:
+            news = (
+                group.create_task(self._missed.wait(), name="link-missed"),
+                group.create_task(self._host.wait_status(_was_told), name="link-status"),
+            )
+            await asyncio.wait(news, return_when=asyncio.FIRST_COMPLETED)
+            for each in news:
+                each.cancel()
 
     async def stop(self) -> None:
         """Let go of the host."""
@@ -91,6 +104,7 @@ class HostConnection:
         while True:
             if await self._hold(group):
                 wait_s = FIRST_WAIT_S
+            self._missed.set()
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
@@ -130,3 +144,7 @@ class HostConnection:
             link.close("the gateway stops")
         self._log.warning("host_left", address=str(address), reason=why)
         return link.end is not None
+
+
+def _was_told(status: Status) -> bool:
+    return status.max_sessions > 0

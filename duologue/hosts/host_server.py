@@ -27,7 +27,7 @@ from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.handshake import HostHandshake
 from duologue.hosts.held_slot import held_slot
 from duologue.hosts.job_questions import JobQuestion
-from duologue.hosts.link import Link
+from duologue.hosts.link import SILENCE_S, Link
 from duologue.hosts.link_end import LinkEnd
 from duologue.hosts.local import LocalHost, unknown_call
 from duologue.hosts.messages import AnswerFailed, CallBegan, CallEnded, OfLink, Status
@@ -160,7 +160,13 @@ class HostServer:
             raise ConfigError("gateways of other machines need hosts.link_secret")
         loop = asyncio.get_running_loop()
         try:
-            server = await loop.create_server(self._link, host, port, ssl=context)
+            server = await loop.create_server(
+                self._link,
+                host,
+                port,
+                ssl=context,
+                ssl_handshake_timeout=None if context is None else SILENCE_S,
+            )
         except OSError as exc:
             raise ConfigError(f"cannot listen for links on {host}:{port}: {exc.strerror}") from exc
         self._servers.append(server)
@@ -355,6 +361,11 @@ class EdgeOfHost:
                 return await answer_about_jobs(host.parts.jobs, question)
             case _ if isinstance(question, AnswerQuestion):
                 return await self.answers.answer(question)
+
+    def unsent(self, message: ToEngine | FromEngine, why: str) -> None:
+        """An output of a request was too long for the link."""
+        if isinstance(message, FromEngine):
+            self.engine.unsent(message, why)
 
     def hear(self, message: OfLink | ToEngine | FromEngine) -> None:
         """Take what concerns no channel."""

@@ -1,8 +1,8 @@
 """A link on a socket: frames in, frames out, in few writes, and signs of life.
 
-What there is to say leaves at once where nothing was said just before, else a moment later together
-with what has come up meanwhile: a write, and the other process woken by it, costs more than the
-messages in it.
+What there is to say leaves at once while there is little of it. On a busy link it waits for a
+moment, together with what comes up meanwhile: a write, and the other process woken by it, costs
+more than the messages in it.
 
 This module must not know what is said.
 """
@@ -24,14 +24,12 @@ from duologue.hosts.handshake import MAX_HANDSHAKE_BYTES
 from duologue.hosts.link_end import LinkEnd
 from duologue.hosts.messages import Beat, Goodbye, LinkMessage
 from duologue.hosts.outbox import Outbox
+from duologue.hosts.write_pace import WritePace
 from duologue.telemetry import get_logger
 
 HIGH_WATER_BYTES = 256 * 1024
 """Bytes in the transport at which no further output is pulled: what is in there no interruption
 overtakes."""
-
-GAP_S = 0.002
-"""Between two writes: short beside a frame of audio, and many calls have something to say in it."""
 
 BEAT_S = 2.0
 SILENCE_S = 7.0
@@ -77,6 +75,7 @@ class Link(asyncio.Protocol):
         clock: Clock,
         wheel: TimerWheel,
         on_connected: Callable[[Link], None] = lambda _link: None,
+        pace: WritePace | None = None,
     ) -> None:
         self._on_connected = on_connected
         self.end: LinkEnd | None = None
@@ -90,9 +89,7 @@ class Link(asyncio.Protocol):
         self._frames = FrameReader()
         self._outbox = Outbox(self._write_soon)
         self._heard_at = clock.now()
-        self._write_at = 0.0
-        """No write before this, on the loop's clock."""
-
+        self._pace = pace or WritePace()
         self._write_due: asyncio.Handle | None = None
         self._beat_at = clock.now() + BEAT_S
         self._handshake_bytes = 0
@@ -199,20 +196,35 @@ class Link(asyncio.Protocol):
         self.end.take(messages)
 
     def _write_soon(self) -> None:
-        if self._loop.time() >= self._write_at:
+        if self._loop.time() >= self._pace.next_at:
             self._write_due = self._loop.call_soon(self._write_out)
         else:
-            self._write_due = self._loop.call_at(self._write_at, self._write_out)
+            self._write_due = self._loop.call_at(self._pace.next_at, self._write_out)
 
     def _write_out(self) -> None:
-        self._write_at = self._loop.time() + GAP_S
+        self._pace.wrote(self._loop.time())
         self._barrier.run(self._write, None)
 
     def _write(self, messages: Sequence[LinkMessage] | None) -> None:
         if messages is None:
             messages = self._outbox.take()
         if messages and self._transport is not None and not self._transport.is_closing():
-            self._transport.write(encode_messages(messages))
+            self._transport.write(self._encoded(messages))
+
+    def _encoded(self, messages: Sequence[LinkMessage]) -> bytes:
+        try:
+            return encode_messages(messages)
+        except EngineError:
+            return b"".join(map(self._encoded_alone, messages))
+
+    def _encoded_alone(self, message: LinkMessage) -> bytes:
+        """Nothing where it is too long: whoever waits for what it would lead to is told."""
+        try:
+            return encode_messages((message,))
+        except EngineError as exc:
+            assert self.end is not None, "what is said in a handshake is short"
+            self.end.unsent(message, exc.message)
+            return b""
 
     def _crashed(self, exc: Exception) -> None:
         """A bug of ours: the link and all on it ends, and is made anew."""

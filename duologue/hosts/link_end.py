@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from duologue.core.errors import DuologueError
+from duologue.core.errors import DuologueError, EngineError, LimitExceeded
 from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.faults import exception_of, fault_of, host_lost
 from duologue.hosts.messages import (
@@ -37,6 +37,7 @@ from duologue.hosts.questions import Question, Reply
 from duologue.hosts.remote_session import RemoteSession
 from duologue.hosts.served_channel import ServedChannel
 from duologue.hosts.settings import LinkSettings
+from duologue.protocol.errors import ErrorCode
 from duologue.sessions.port import Joined
 
 MAX_QUESTIONS = 256
@@ -64,6 +65,10 @@ class LinkServer(Protocol):
 
     def hear(self, message: OfLink | ToEngine | FromEngine) -> None:
         """Take what concerns no channel and asks nothing."""
+        ...
+
+    def unsent(self, message: ToEngine | FromEngine, why: str) -> None:
+        """A message to the other end was too long for the link."""
         ...
 
 
@@ -178,6 +183,23 @@ class LinkEnd:
         self.outbox.writable = True
         for served in list(self._served.values()):
             served.go_on()
+
+    def unsent(self, message: LinkMessage, why: str) -> None:
+        """A message was too long to be sent: tell whoever waits for what it would lead to.
+
+        Raises:
+            EngineError: It is of a kind that is always short, so this is a mistake of ours.
+        """
+        match message:
+            case Ask(number=number):
+                if (asked := self._asked.get(number)) is not None and not asked.done():
+                    asked.set_exception(LimitExceeded(why, code=ErrorCode.MESSAGE_TOO_LARGE))
+            case Answered(number=number):
+                self.outbox.put(Unanswered(number, fault_of(DuologueError(why))))
+            case _ if isinstance(message, ToEngine | FromEngine):
+                self._server.unsent(message, why)
+            case _:
+                raise EngineError(f"{type(message).__name__}: {why}")
 
     def leave(self, reason: str) -> None:
         """Let go of every session that was opened from here; its connection ends."""

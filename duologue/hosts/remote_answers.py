@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from duologue.core.errors import LimitExceeded
 from duologue.hosts.answer_questions import (
     AskAnswer,
     AskKeepAnswer,
@@ -54,8 +55,11 @@ class RemoteAnswers:
         return reply.answer
 
     async def done(self, key: str, answer: bytes) -> None:
-        """Keep the answer of a request."""
-        await self._ask(AskKeepAnswer(key, answer))
+        """Keep the answer of a request; one that is too long for the link is not kept."""
+        try:
+            await self._ask(AskKeepAnswer(key, answer))
+        except LimitExceeded:
+            self.failed(key)
 
     def failed(self, key: str) -> None:
         """Forget a request that was not answered."""

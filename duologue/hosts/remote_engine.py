@@ -121,6 +121,17 @@ class RemoteEngine:
                 del self._running[id_]
                 subscriber.on_engine_event(Ended(id_, fence, outcome, code, text))
 
+    def unsent(self, message: ToEngine, why: str) -> None:
+        """An input is too long for a link: its request has failed."""
+        fence, subscriber = self._running.pop(message.id, (None, None))
+        if fence is None or subscriber is None:
+            return
+        if (say := self._say()) is not None:
+            say(RequestCancelled(message.id))
+        subscriber.on_engine_event(
+            Ended(message.id, fence, Outcome.FAILED, ErrorCode.MESSAGE_TOO_LARGE, why)
+        )
+
     def lost(self) -> None:
         """There is no host any more: all that runs has failed."""
         running, self._running = self._running, {}

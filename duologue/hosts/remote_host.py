@@ -239,6 +239,11 @@ class RemoteHost:
         elif isinstance(message, FromEngine):
             self.engine.receive(message)
 
+    def unsent(self, message: ToEngine | FromEngine, why: str) -> None:
+        """An input of a request was too long for the link."""
+        if isinstance(message, ToEngine):
+            self.engine.unsent(message, why)
+
     def _linked(self) -> LinkEnd:
         if self._end is None:
             raise host_lost()

@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from duologue.core.errors import CapacityError, DuologueError
+from duologue.core.errors import CapacityError, DuologueError, LimitExceeded
 from duologue.core.mailbox import MailboxFull
+from duologue.engines.framing import MAX_FRAME_BYTES
 from duologue.hosts.faults import exception_of, host_lost
 from duologue.hosts.messages import (
     Applied,
@@ -41,6 +42,9 @@ from duologue.sessions.port import UNNUMBERED, Attachment, Batch, Delivery
 
 REFUSED_AT = 8
 """Input windows under way at which what a client says is refused: it was told to wait at one."""
+
+MAX_SAID_BYTES = MAX_FRAME_BYTES - 1024
+"""Of one message of a client, with what is around it on a link."""
 
 RETRY_AFTER_S = 1.0
 """For who was about to be let in when its gateway lets go: another one answers at once."""
@@ -123,6 +127,7 @@ class RemoteSession:
 
         Raises:
             MailboxFull: Far too much of it is under way.
+            LimitExceeded: It is too long for a link.
         """
         if self._over:
             return
@@ -132,6 +137,12 @@ class RemoteSession:
                 f"{REFUSED_AT * self._limits.input_window_bytes}"
             )
         packed = pack_command(command)
+        if weight(packed) > MAX_SAID_BYTES:
+            raise LimitExceeded(
+                f"a message of {weight(packed)} bytes is too long for the session host; the limit "
+                f"is {MAX_SAID_BYTES}",
+                code=ErrorCode.MESSAGE_TOO_LARGE,
+            )
         self._under_way += weight(packed)
         self._outbox.put(Said(self._number, packed))
         if self._under_way >= self._limits.input_window_bytes and not self._is_full:

@@ -23,6 +23,7 @@ from duologue.hosts.engine_messages import (
     RequestSubmitted,
     ToEngine,
 )
+from duologue.protocol.errors import ErrorCode
 
 
 class ServedEngine:
@@ -63,6 +64,16 @@ class ServedEngine:
                 case RequestRefenced(fence=fence):
                     engine.refence(id_, fence)
 
+    def unsent(self, message: FromEngine, why: str) -> None:
+        """An output is too long for a link: its request has failed."""
+        id_ = self._here(message.id)
+        if id_ in self._running:
+            self._running.remove(id_)
+            self._engine.cancel(id_)
+            self._say(
+                RequestOver(message.id, message.fence, Outcome.FAILED, ErrorCode.STAGE_FAILED, why)
+            )
+
     def lost(self) -> None:
         """The gateway is gone: nobody wants what runs for it."""
         self._say = _unheard
@@ -73,9 +84,11 @@ class ServedEngine:
 
     def on_engine_event(self, event: EngineEvent) -> None:
         """Hand on what came of a request."""
+        if event.request_id not in self._running:
+            return  # it has failed before
         there = event.request_id.partition("/")[2]
         if isinstance(event, Ended):
-            self._running.discard(event.request_id)
+            self._running.remove(event.request_id)
             self._say(RequestOver(there, event.fence, event.outcome, event.code, event.message))
         else:
             self._say(RequestProduced(there, event.fence, event.payload))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -9,9 +10,11 @@ import aiohttp
 import pytest
 
 from duologue.gateway.settings import ApiKeySettings, GatewaySettings
+from duologue.protocol.limits import MAX_APPEND_BYTES
 from duologue.settings import Settings
 from tests.fakes.edged_gateway import EdgedGateway, edged_gateway
 from tests.fakes.small_gateway import small_settings
+from tests.faults.gateway_line import UPDATE
 from tests.patience import PATIENCE_S
 
 ADMIN = "admin-key-of-the-tests"
@@ -202,3 +205,31 @@ async def test_without_its_host_an_edge_says_so_and_is_not_ready() -> None:
             assert (await answer.json())["error"]["code"] == "session_host_lost"
         async with http.get(f"{url}/v1/realtime", headers=UPGRADE) as refused:
             assert refused.status == 503
+
+
+async def test_c30_the_largest_append_passes_a_link_and_calls_beside_it_go_on() -> None:
+    async with edged_gateway(settings()) as server, aiohttp.ClientSession() as http:
+        url = f"{server.urls[0]}/v1/realtime?model=scripted"
+        async with http.ws_connect(url) as call, http.ws_connect(url) as beside:
+            for each in (call, beside):
+                await each.send_json(UPDATE)
+                await event_of(each, "session.updated")
+            for more, code in ((0, None), (1, "limit_exceeded")):
+                audio = base64.b64encode(bytes(MAX_APPEND_BYTES + more)).decode()
+                append = {"type": "input_audio_buffer.append", "event_id": "e1", "audio": audio}
+                await call.send_json(append)
+                await beside.send_json({"type": "response.create"})
+                assert (await event_of(beside, "response.done"))["type"] == "response.done"
+                if code is not None:
+                    error = (await event_of(call, "error"))["error"]
+                    assert (error["code"], error["param"], error["event_id"]) == (
+                        code,
+                        "audio",
+                        "e1",
+                    )
+            await call.send_json({"type": "input_audio_buffer.commit"})
+            await event_of(call, "input_audio_buffer.committed")
+            await call.send_json({"type": "response.create"})
+            done = await event_of(call, "response.done")
+            assert done["response"]["status"] == "completed"
+        await gone(server)

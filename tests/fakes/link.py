@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from duologue.core.errors import DuologueError
+from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.link_end import LinkEnd
 from duologue.hosts.messages import LinkMessage
 from duologue.hosts.outbox import Outbox
@@ -151,6 +152,7 @@ class FakeServer:
         self.sessions: list[FakeSession] = []
         self.arrivals: list[Wanted] = []
         self.heard: list[LinkMessage] = []
+        self.unsaid: list[ToEngine | FromEngine] = []
         self.refuses: DuologueError | None = None
         self.later: Coming | None = None
         self.reply: Reply = Done()
@@ -172,6 +174,9 @@ class FakeServer:
 
     def hear(self, message: LinkMessage) -> None:
         self.heard.append(message)
+
+    def unsent(self, message: ToEngine | FromEngine, why: str) -> None:
+        self.unsaid.append(message)
 
 
 class FakeLink:

@@ -52,6 +52,29 @@ async def test_a_host_of_another_release_is_no_host() -> None:
             await wrong.stop()
 
 
+async def test_the_first_news_are_that_there_is_no_host_or_how_it_is() -> None:
+    clock, wheel = SystemClock(), TimerWheel(asyncio.get_running_loop().call_at)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "host.sock"
+
+        def connection(remote: RemoteHost) -> HostConnection:
+            return HostConnection(remote, Address(path), Identity("edge-0", "1"), clock, wheel)
+
+        early = RemoteHost(["llm"], LinkSettings(), clock, figures)
+        missed = connection(early)
+        await missed.start()
+        await missed.first_news()
+        assert not early.is_linked
+        await missed.stop()
+        async with small_host(path):
+            remote = RemoteHost(["llm"], LinkSettings(), clock, figures)
+            found = connection(remote)
+            await found.start()
+            await found.first_news()
+            remote.check_room()
+            await found.stop()
+
+
 def test_an_address_is_shown_as_people_write_it() -> None:
     assert str(Address(Path("/run/host.sock"))) == "/run/host.sock"
     assert str(Address(host="10.0.0.1", port=9)) == "10.0.0.1:9"

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import pytest
 
+from duologue.core.errors import DuologueError, LimitExceeded
 from duologue.core.wheel import TimerWheel
+from duologue.engines.framing import MAX_FRAME_BYTES
+from duologue.engines.payloads import AudioChunk
 from duologue.hosts import link as link_module
+from duologue.hosts.answer_questions import AskKeepAnswer, KnownAnswer
+from duologue.hosts.engine_messages import InputAppended
 from duologue.hosts.handshake import EdgeHandshake, HostHandshake
 from duologue.hosts.link import BEAT_S, HIGH_WATER_BYTES, SILENCE_S, Link
 from duologue.hosts.link_end import LinkEnd
@@ -22,6 +27,7 @@ from duologue.hosts.outbox import Outbox
 from duologue.hosts.port import Opening
 from duologue.hosts.questions import AskLook, Done
 from duologue.hosts.settings import LinkSettings
+from duologue.hosts.write_pace import WritePace
 from duologue.protocol.commands import AppendAudio
 from tests.fakes.clock import FakeClock
 from tests.fakes.link import FakeClient, FakeServer, sound, until
@@ -32,7 +38,13 @@ LIMITS = LinkSettings()
 class Pair:
     """Both ends."""
 
-    def __init__(self, group: asyncio.TaskGroup, secret: bytes) -> None:
+    def __init__(
+        self,
+        group: asyncio.TaskGroup,
+        secret: bytes,
+        pace: Callable[[], WritePace] = WritePace,
+    ) -> None:
+        self._pace = pace
         self.clock = FakeClock(100.0)
         self.wheel = TimerWheel(self.clock.call_at)
         self.servers = {"host": FakeServer(), "edge": FakeServer()}
@@ -54,7 +66,7 @@ class Pair:
             self.gone[side] = why
             self.left[side].set()
 
-        return Link(handshake, made, gone, self.clock, self.wheel)
+        return Link(handshake, made, gone, self.clock, self.wheel, pace=self._pace())
 
     def end(self, side: str) -> LinkEnd:
         end = self.links[side].end
@@ -63,11 +75,13 @@ class Pair:
 
 
 @asynccontextmanager
-async def pair(secret: bytes = b"s" * 16, *, joined: bool = True) -> AsyncIterator[Pair]:
+async def pair(
+    secret: bytes = b"s" * 16, *, joined: bool = True, pace: Callable[[], WritePace] = WritePace
+) -> AsyncIterator[Pair]:
     loop = asyncio.get_running_loop()
     left, right = socket.socketpair()
     async with asyncio.TaskGroup() as group:
-        made = Pair(group, secret)
+        made = Pair(group, secret, pace)
         for side, sock in (("host", left), ("edge", right)):
             await loop.create_connection(lambda side=side: made.links[side], sock=sock)  # type: ignore[misc]
         if joined:
@@ -94,13 +108,11 @@ async def test_sessions_and_questions_pass_over_a_socket() -> None:
         assert [delivery.event for delivery in client.got] == [sound("a")]
 
 
-async def test_what_comes_right_after_a_write_waits_for_the_next_and_is_not_lost_at_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async with pair() as made:
-        monkeypatch.setattr(link_module, "GAP_S", 3600.0)
+async def test_what_is_too_much_to_be_written_at_once_waits_and_is_not_lost_at_the_end() -> None:
+    async with pair(pace=lambda: WritePace(gap_s=3600.0, at_once=2)) as made:
         end = made.end("edge")
-        assert await end.ask(AskLook()) == Done()  # nothing was said just before: at once
+        for _ in range(2):
+            assert await end.ask(AskLook()) == Done()  # little was said just before: at once
         end.outbox.put(Beat())
         end.outbox.put(Beat())
         for _ in range(20):
@@ -233,3 +245,37 @@ async def test_a_bug_behind_a_link_ends_that_link_alone() -> None:
         made.end("edge").begin(Opening())
         await made.left["host"].wait()
         await made.left["edge"].wait()
+
+
+async def test_messages_that_are_too_long_are_refused_and_the_link_goes_on() -> None:
+    async with pair() as made:
+        edge, host = made.end("edge"), made.end("host")
+        port = await edge.open(Opening())
+        client = FakeClient(port)
+        port.attach(client)
+        long = bytes(MAX_FRAME_BYTES)
+
+        with pytest.raises(LimitExceeded, match="the limit is 67107840") as refused:
+            port.offer(AppendAudio(audio=long))
+        assert refused.value.code == "message_too_large"
+        with pytest.raises(LimitExceeded, match="67108864") as refused:
+            await edge.ask(AskKeepAnswer("k", long))
+        assert refused.value.code == "message_too_large"
+        made.servers["host"].reply = KnownAnswer(long)
+        with pytest.raises(DuologueError, match="67108864") as failed:
+            await edge.ask(AskLook())
+        assert failed.value.code == "server_error", "no fault of who asks"
+        made.servers["host"].reply = Done()
+
+        # What comes with one that is too long is sent all the same, in order.
+        long_input = InputAppended("r", AudioChunk(long, 16_000))
+        edge.outbox.put(Beat())
+        edge.outbox.put(long_input)
+        port.offer(AppendAudio(audio=b"\x01\x02"))
+        assert await edge.ask(AskLook()) == Done()
+        assert made.servers["edge"].unsaid == [long_input]
+        assert made.servers["host"].heard == [Beat()]
+        assert made.servers["host"].sessions[0].said == [AppendAudio(audio=b"\x01\x02")]
+        host.outbox.put(Beat())
+        assert await host.ask(AskLook()) == Done()
+        assert made.gone == {}

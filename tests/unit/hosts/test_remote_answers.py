@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from duologue.hosts.answer_questions import KnownAnswer
+from duologue.core.errors import LimitExceeded
+from duologue.hosts.answer_questions import AskKeepAnswer, KnownAnswer
 from duologue.hosts.messages import AnswerFailed
 from duologue.hosts.questions import Question, Reply
 from duologue.hosts.remote_answers import RemoteAnswers
@@ -58,3 +59,18 @@ async def test_who_leaves_while_asking_gives_back_what_it_was_to_make(
         link.settle()
         gives_back = [AnswerFailed("a")] if known is None else []
         assert link.host_server.heard == gives_back
+
+
+async def test_an_answer_that_is_too_long_for_the_link_is_not_kept() -> None:
+    kept = answers()
+    served = ServedAnswers(kept)
+
+    async def ask(question: Question, _unwanted: Callable[[Reply], None] | None = None) -> Reply:
+        if isinstance(question, AskKeepAnswer):
+            raise LimitExceeded("a frame of 70 MB")
+        return await served.answer(question)  # type: ignore[arg-type]
+
+    asking = RemoteAnswers(ask, lambda message: served.failed(message.key))
+    assert await asking.begin("a", b"1") is None
+    await asking.done("a", b"answer")
+    assert await asking.begin("a", b"1") is None, "it may be asked for again"

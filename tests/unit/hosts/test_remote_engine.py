@@ -103,3 +103,18 @@ def test_without_a_host_nothing_begins_and_what_runs_has_failed() -> None:
     with pytest.raises(CapacityError):
         scene.submit()
     scene.engine.cancel("r")
+
+
+def test_a_request_whose_input_is_too_long_for_the_link_has_failed_and_the_next_one_goes() -> None:
+    scene = Scene()
+    scene.submit()
+    long = InputAppended("r", TextDelta("a"))
+    scene.engine.unsent(long, "a frame of 70 MB")
+    failed = Ended("r", FENCE, Outcome.FAILED, ErrorCode.MESSAGE_TOO_LARGE, "a frame of 70 MB")
+    assert scene.events == [failed]
+    assert scene.said[-1] == RequestCancelled("r")
+    scene.engine.receive(RequestOver("r", FENCE, Outcome.CANCELLED))
+    scene.engine.unsent(long, "a frame of 70 MB")
+    assert scene.events == [failed], "there is one end"
+    scene.submit()
+    assert len(scene.engine) == 1

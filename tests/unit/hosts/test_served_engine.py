@@ -67,3 +67,20 @@ def test_what_runs_for_a_gateway_that_is_gone_is_cancelled_unheard() -> None:
     scene.engine.lost()
     assert scene.fake.of("llm")[0].cancelled
     assert scene.said == []
+
+
+def test_a_request_whose_output_is_too_long_for_the_link_has_failed_once() -> None:
+    scene = Scene()
+    scene.engine.receive(SUBMIT)
+    (running,) = scene.fake.of("llm")
+    scene.fake.output("edge-0/r", TextDelta("b"))
+    (long,) = scene.said
+    scene.engine.unsent(long, "a frame of 70 MB")
+    over = RequestOver("r", FENCE, Outcome.FAILED, "stage_failed", "a frame of 70 MB")
+    assert scene.said == [long, over]
+    assert running.cancelled
+    scene.fake.output("edge-0/r", TextDelta("c"))
+    scene.fake.complete("edge-0/r")
+    scene.engine.unsent(long, "a frame of 70 MB")
+    assert scene.said == [long, over]
+    assert len(scene.engine) == 0
