@@ -38,7 +38,8 @@ async def test_nothing_is_heard_of_a_worker_before_its_start_has_returned(tmp_pa
         assert ear.losses == []
         await asyncio.sleep(0)
     assert ear.reports == []
-    await ear.ready()
+    await ear.until(lambda: bool(ear.messages))
+    assert isinstance(ear.messages[0], Ready)
     await ear.lost()
 
 
