@@ -38,9 +38,13 @@ LIKENESS_ROWS = 32
 """So much is compared: shorter, and two voices are alike by chance too often."""
 
 _LAGS = int(MAX_DELAY_S * ROWS_PER_S)
-_ROWS_KEPT = 256
+_ROWS_KEPT = 400
 _KEPT_S = _ROWS_KEPT / ROWS_PER_S
 _TAIL_S = MAX_DELAY_S + LIKENESS_ROWS / ROWS_PER_S
+_SLACK_ROWS = 0.01
+"""A run begins at whole samples, so by half of one its rows may begin later than they should. Those
+of its next piece are the next ones all the same."""
+
 _RUN_GAP_S = 0.002
 """Speech that begins so soon after the last is the same run of samples; clocks are rounded."""
 
@@ -83,7 +87,11 @@ _STALE_S = 30.0
 """A delay that was not found again for so long is forgotten: devices change in mid-call."""
 
 _LATE_S = 0.3
-"""Audio that comes so much later than before was held up for good: the client had stopped."""
+"""Audio that comes so much later than before was held up on its way, or the client had stopped
+meanwhile: only a likeness tells which."""
+
+_MOST_LATE_S = _KEPT_S - _TAIL_S
+"""Of audio that is later than this, nobody knows any more what was played when it was heard."""
 
 _SETTLING_RATE = 0.02
 
@@ -133,16 +141,27 @@ class EchoJudge:
         """How much of the microphone a comparison takes."""
         return self._heard_bank.samples(LIKENESS_ROWS)
 
-    def listens(self, now: float, audible_until: float) -> bool:
+    def arrived(self, clock_offset: float) -> None:
+        """Audio has come from the microphone: the fastest messages tell when samples were heard.
+
+        Args:
+            clock_offset: What the newest sample's time is ahead of the sample clock, in seconds.
+        """
+        self._clock_offset = min(self._clock_offset, clock_offset)
+
+    def listens(self, end_s: float, clock_offset: float, audible_until: float) -> bool:
         """Tell whether an echo may be heard at all.
 
         Args:
+            end_s: Where what is heard ends, on the sample clock. When it comes does not matter: it
+                may have been held up until long after the answer.
+            clock_offset: As in ``arrived``.
             audible_until: When what was sent will have been heard; earlier than it was, where
                 something was taken back.
         """
         if audible_until < self._audible_until - _RUN_GAP_S:
             self._stopped(max(audible_until, 0.0))
-        return now < self._audible_until + _TAIL_S
+        return min(self._clock_offset, clock_offset) + end_s < self._audible_until + _TAIL_S
 
     def played(self, pcm: bytes, starts_at: float, now: float) -> None:
         """Note speech that is heard from ``starts_at`` on."""
@@ -159,14 +178,23 @@ class EchoJudge:
 
         Args:
             heard: The last ``heard_samples`` of it; with less there is no telling.
-            clock_offset: What the newest sample's time is ahead of the sample clock, in seconds.
+            clock_offset: As in ``arrived``.
         """
         if heard.samples < self.heard_samples:
             return False
-        heard_at = self._settled(clock_offset) + heard.end_sample / heard.rate_hz
-        self._take_in(heard_at)
-        played = self._played_levels(int(heard_at * ROWS_PER_S) - 1)
         samples = pcm_to_float(heard.pcm)[-self.heard_samples :]
+        end_s = heard.end_sample / heard.rate_hz
+        late = clock_offset - self._clock_offset
+        if _LATE_S < late <= _MOST_LATE_S:
+            return self._is_late_echo(samples, end_s, clock_offset)
+        # Clocks drift, so the fastest message of long ago is worth less and less.
+        drifts = 0 <= late <= _LATE_S
+        self._clock_offset = self._clock_offset + _SETTLING_RATE * late if drifts else clock_offset
+        return self._judge(samples, self._clock_offset + end_s)
+
+    def _judge(self, samples: Floats, heard_at: float) -> bool:
+        self._take_in(heard_at)
+        played = self._played_before(heard_at)
         if heard_at > self._lag_at + _STALE_S:
             self._lag = None
         if self._lag is not None and heard_at < self._compared_at + _COMPARE_EVERY_S:
@@ -188,6 +216,27 @@ class EchoJudge:
             self._learn(levels, _delayed(played, lag))
         return self._explains(levels[-_RECENT_ROWS:], played)
 
+    def _is_late_echo(self, samples: Floats, end_s: float, clock_offset: float) -> bool:
+        """Look at both times at which it may have been heard; the one with an echo is right."""
+        levels = self._heard_bank.levels(samples)
+        self._take_in(clock_offset + end_s)
+        for offset in (self._clock_offset, clock_offset):
+            played = self._played_before(offset + end_s)
+            likeness = likeness_at_delays(levels, played)
+            if likeness is None:
+                return False
+            lag = int(likeness.argmax())
+            found = bool(likeness[lag] >= FOUND)
+            if found:
+                self._clock_offset = offset
+                self._note(lag, offset + end_s)
+            if self._lag is not None and abs(lag - self._lag) <= _NEAR:
+                # It is where it was before, so less of a likeness will do.
+                return found or self._explains(levels[-_RECENT_ROWS:], played)
+            if found:
+                return True
+        return False
+
     def _stopped(self, now: float) -> None:
         """Forget what would have been heard after ``now``."""
         self._audible_until = min(self._audible_until, now)
@@ -200,15 +249,6 @@ class EchoJudge:
         kept = max(0, int((now - self._run_at) * self._played_hz)) if len(self._run) else 0
         self._run = self._run[:kept]
         self._slots[self._slots > int(now * ROWS_PER_S)] = -1
-
-    def _settled(self, clock_offset: float) -> float:
-        """Even out the network: the fastest messages tell when samples were heard."""
-        late = clock_offset - self._clock_offset
-        if 0 <= late <= _LATE_S:
-            self._clock_offset += _SETTLING_RATE * late
-        else:
-            self._clock_offset = clock_offset
-        return self._clock_offset
 
     def _learn(self, heard: Floats, played: Floats) -> None:
         """Note how loud the echo is in each band."""
@@ -261,7 +301,7 @@ class EchoJudge:
 
     def _make_rows(self) -> None:
         bank = self._played_bank
-        slot = math.ceil(self._run_at * ROWS_PER_S - 1e-6)
+        slot = math.ceil(self._run_at * ROWS_PER_S - _SLACK_ROWS)
         skip = max(0, round((slot / ROWS_PER_S - self._run_at) * self._played_hz))
         count = bank.rows(len(self._run) - skip)
         if count <= 0:
@@ -277,8 +317,9 @@ class EchoJudge:
         self._run = self._run[used:]
         self._run_at += used / self._played_hz
 
-    def _played_levels(self, end: int) -> Floats:
-        """Levels of the rows before ``end``; silence where nothing was played."""
+    def _played_before(self, time: float) -> Floats:
+        """Levels of the rows before a moment; silence where nothing was played."""
+        end = int(time * ROWS_PER_S) - 1
         slots = np.arange(end - LIKENESS_ROWS - _LAGS, end)
         places = slots % _ROWS_KEPT
         there = self._slots[places] == slots

@@ -134,6 +134,8 @@ class Person:
         if self._listening.detecting:
             self._listening.watch_detector(now)
         self.heard_at = now
+        if self._speaking.echo is not None:
+            self._speaking.echo.arrived(self._clock_offset())
         if frame is not None and self._capabilities.hears_audio:
             self._dialogue.tell(Audio(frame), now)
 
@@ -279,7 +281,7 @@ class Person:
         """Take what a detector or the recogniser (of the item ``key``) has to say."""
         match payload:
             case VoiceActivity():
-                if payload.probability > UNLIKELY and self._is_own_voice(payload.end_sample, now):
+                if payload.probability > UNLIKELY and self._is_own_voice(payload.end_sample):
                     payload = VoiceActivity(0.0, payload.end_sample)
                 self._act(self._weigh(self._listening.on_activity(payload), now), now)
                 if self._soft_pause is not None:
@@ -315,13 +317,20 @@ class Person:
             self._listening.give_up_transcript(item_id)
             self._no_transcript(item_id, ErrorCode.STAGE_TIMEOUT, now)
 
-    def _is_own_voice(self, end_sample: int, now: float) -> bool:
+    def _is_own_voice(self, end_sample: int) -> bool:
         """Tell whether what is heard there is what is being played."""
         echo, audio = self._speaking.echo, self._listening.audio
-        if echo is None or not echo.listens(now, self._speaking.playback.busy_until):
+        if echo is None:
             return False
-        heard = audio.read(end_sample - echo.heard_samples, end_sample)
-        return echo.is_echo(heard, self.heard_at - audio.next_sample / audio.rate_hz)
+        end_s, offset = end_sample / audio.rate_hz, self._clock_offset()
+        if not echo.listens(end_s, offset, self._speaking.playback.busy_until):
+            return False
+        return echo.is_echo(audio.read(end_sample - echo.heard_samples, end_sample), offset)
+
+    def _clock_offset(self) -> float:
+        """What the time at which the newest sample came is ahead of the sample clock."""
+        audio = self._listening.audio
+        return self.heard_at - audio.next_sample / audio.rate_hz
 
     def _interruption_ms(self, config: SessionConfig) -> int:
         asked_ms = None if config.duplex is None else config.duplex.overlap_barge_in_ms
