@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,14 @@ from structlog.testing import capture_logs
 
 from duologue.app import App, running_app
 from duologue.clients import CallEnded, ClipDevice, DuplexClient, Taken, Tool, ToolContext
+from duologue.config import parse_section
+from duologue.duplex_plugins.contract import (
+    ItemView,
+    PluginEffect,
+    PluginInput,
+    ResponseRequested,
+)
+from duologue.duplex_plugins.scripted.plugin import ScriptedPlugin, ScriptedSettings, State
 from duologue.protocol.commands import ResponseParams
 from duologue.protocol.events import ItemDone, SpeechStarted
 from duologue.protocol.items import FunctionCallOutputItem
@@ -219,3 +227,64 @@ async def test_a_late_result_is_dropped_and_logged(gateway: App) -> None:
             await call.wait_until(lambda: any(log["event"] == "tool_result_late" for log in logs))
             items = [line.text for line in call.transcript]
     assert items[-1] == answer.text
+
+
+asked_of_model: list[Sequence[ItemView]] = []
+"""What the model was given each time, in the order of its answers."""
+
+
+class NotingPlugin(ScriptedPlugin):
+    """Says its lines, and notes what it was given."""
+
+    def step(self, state: State, item: PluginInput) -> Sequence[PluginEffect]:
+        if isinstance(item, ResponseRequested):
+            asked_of_model.append(item.conversation)
+        return super().step(state, item)
+
+
+def noting(options: Mapping[str, object]) -> NotingPlugin:
+    return NotingPlugin(parse_section(ScriptedSettings, options, whose="a test"))
+
+
+@pytest.mark.timeout(60)  # people talk for as long as they talk
+async def test_c62_who_interrupts_right_after_the_output_gets_it_into_the_next_prompt(
+    tmp_path: Path,
+) -> None:
+    long = "So it is {outputs}, and there is more to say of it than anybody wants to hear. "
+    turns = [CALLING_TURNS[0], {"line": long * 3}, {"line": "Noon."}]
+    plugin = f"{__name__}:{noting.__name__}"
+    model = ModelSettings(name="scripted", plugin=plugin, options={"turns": turns})
+    settings = talking_settings(tmp_path).model_copy(update={"models": (model,)})
+    asked_of_model.clear()
+    runs = []
+
+    def weather(city: str) -> str:
+        runs.append(city)
+        return f"sunny in {city}"
+
+    microphone = ClipDevice()
+    async with (
+        running_app(settings) as app,
+        DuplexClient.connect(app.url, device=microphone, tools=[weather]) as call,
+    ):
+        events, answers = call.events(), call.responses()
+        microphone.say(speech(500))
+        assert [each.name for each in (await (await anext(answers)).finished()).calls] == [
+            "weather"
+        ]
+        async for event in events:
+            if isinstance(event, ItemDone) and isinstance(event.item, FunctionCallOutputItem):
+                break
+        microphone.say(speech(900))
+        cut = await (await anext(answers)).finished()
+        assert cut.status == "cancelled"
+        last = await (await anext(answers)).finished()
+        assert last.text == "Noon."
+    assert runs == ["Nice"]
+    assert len(asked_of_model) == 3
+    *before, question = asked_of_model[-1]
+    (at,) = (n for n, item in enumerate(before) if item.call is not None)
+    (output,) = (item for item in before if item.role == "tool")
+    assert before[at + 1] is output, "a call is followed by its output"
+    assert (output.text, output.call_id) == ("sunny in Nice", before[at].call.call_id)
+    assert question.role == "user"

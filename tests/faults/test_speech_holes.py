@@ -1,4 +1,4 @@
-"""C48 over HTTP: a model that says nothing for a while in the midst of a speech."""
+"""C48 over HTTP and WebSocket: a voice that says nothing for a while in the midst of a speech."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from duologue.clients import DuplexClient
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.http.settings import HttpSettings
+from duologue.protocol.response_events import AudioDelta, ResponseDone
 from duologue.sessions.settings import SessionSettings
-from tests.faults.faulty_gateway import faulty_gateway, install_models
+from tests.faults.faulty_gateway import FaultyGateway, faulty_gateway, install_models
 
 TEXT = "This is a sentence that takes its time. " * 20
 COMMENT = b": keep-alive\n\n"
@@ -49,6 +51,45 @@ async def test_c48_a_hole_in_a_speech_is_filled_with_comments_and_its_second_par
             said += await answer.read()
         assert sound_in(said) == whole
         assert gateway.stats("tts").restarts == 0
+
+
+async def spoken(call: DuplexClient, gateway: FaultyGateway | None = None) -> bytes:
+    """The sound of an answer; with a gateway, its voice stands still until nothing is left."""
+    events = call.events()
+    await call.say_text("hello long")
+    pcm, stopped = b"", False
+    async for event in events:
+        match event:
+            case AudioDelta(delta=piece):
+                pcm += piece
+                if gateway is not None and not stopped:
+                    stopped = True
+                    gateway.kill("tts", sig=signal.SIGSTOP)
+                    await call.wait_until(lambda: not call.playback.waiting_samples)
+                    before = call.playback.gap_samples
+                    gateway.kill("tts", sig=signal.SIGCONT)
+            case ResponseDone(response=response):
+                assert response.status == "completed"
+                break
+    if gateway is not None:
+        assert call.playback.gap_samples > before, "there was a hole"
+    return pcm
+
+
+@pytest.mark.timeout(90)
+async def test_c48_a_hole_in_an_answer_ends_no_call_and_its_second_part_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_models(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    async with faulty_gateway(tmp_path, EngineSettings(), SessionSettings()) as gateway:
+        url = gateway.app.url
+        async with DuplexClient.connect(url, turn_detection=None) as call:
+            whole = await spoken(call)
+        async with DuplexClient.connect(url, turn_detection=None) as call:
+            assert await spoken(call, gateway) == whole
+            assert gateway.stats("tts").restarts == 0
+            assert await spoken(call) == whole, "the call goes on as before"
 
 
 def test_c48_a_stream_is_never_silent_for_longer_than_five_seconds() -> None:
