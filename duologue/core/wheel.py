@@ -20,6 +20,10 @@ TICK_S = 0.005
 """Below 5 ms loop timers are the noise (1 ms resolution); above it, pacing gets audible jitter."""
 
 
+FEW = 64
+"""Empty buckets that are not worth a sweep."""
+
+
 class Timer(Protocol):
     """What ``loop.call_at`` returns."""
 
@@ -51,13 +55,15 @@ class TimerWheel:
         Belongs to the event loop.
     """
 
-    def __init__(self, call_at: TimerFactory, tick_s: float = TICK_S) -> None:
+    def __init__(self, call_at: TimerFactory, tick_s: float = TICK_S, few: int = FEW) -> None:
         self._call_at = call_at
         self._tick_s = tick_s
         self._buckets: dict[int, set[Due]] = {}
-        # The ticks of all buckets. A bucket that empties early stays until its turn comes, so
-        # that no tick is ever kept twice.
+        # The ticks of all buckets. A bucket that empties early stays for a while, so that no tick
+        # is ever kept twice.
         self._ticks: list[int] = []
+        self._empty = 0
+        self._few = few
         self._tick_of: dict[Due, int] = {}
         self._timer: Timer | None = None
         self._armed_tick: int | None = None
@@ -79,6 +85,8 @@ class TimerWheel:
             if bucket is None:
                 bucket = self._buckets[tick] = set()
                 heapq.heappush(self._ticks, tick)
+            elif not bucket:
+                self._empty -= 1
             bucket.add(member)
             if self._armed_tick is None or tick < self._armed_tick:
                 self._arm(tick)
@@ -90,7 +98,22 @@ class TimerWheel:
 
     def _remove(self, member: Due, tick: int) -> None:
         del self._tick_of[member]
-        self._buckets[tick].discard(member)
+        bucket = self._buckets[tick]
+        bucket.discard(member)
+        if not bucket:
+            self._empty += 1
+            if self._empty > self._few and 2 * self._empty > len(self._ticks):
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Drop the empty buckets: what is due in an hour is mostly over long before."""
+        self._buckets = {
+            tick: bucket
+            for tick, bucket in self._buckets.items()
+            if bucket or tick == self._armed_tick
+        }
+        self._ticks = sorted(self._buckets)
+        self._empty = sum(not bucket for bucket in self._buckets.values())
 
     def _arm(self, tick: int | None) -> None:
         if self._timer is not None:
@@ -118,5 +141,6 @@ class TimerWheel:
     def _arm_next(self) -> None:
         while self._ticks and not self._buckets[self._ticks[0]]:
             del self._buckets[heapq.heappop(self._ticks)]
+            self._empty -= 1
         if self._ticks:
             self._arm(self._ticks[0])

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from duologue.core.wheel import TICK_S, TimerWheel
+from duologue.core.wheel import FEW, TICK_S, TimerWheel
 from tests.fakes.clock import FakeClock, FakeTimer
 
 MEMBERS = st.integers(0, 5)
@@ -30,9 +30,11 @@ class Member:
             self.on_fire()
 
 
-def make_wheel(start: float = 0.0, members: int = 3) -> tuple[FakeClock, TimerWheel, list[Member]]:
+def make_wheel(
+    start: float = 0.0, members: int = 3, few: int = FEW
+) -> tuple[FakeClock, TimerWheel, list[Member]]:
     clock = FakeClock(start)
-    wheel = TimerWheel(clock.call_at)
+    wheel = TimerWheel(clock.call_at, few=few)
     return clock, wheel, [Member(clock) for _ in range(members)]
 
 
@@ -150,6 +152,20 @@ def test_deadlines_that_come_and_go_leave_nothing_behind() -> None:
     assert len(wheel._ticks) <= 2
 
 
+def test_what_is_over_long_before_it_is_due_leaves_next_to_nothing() -> None:
+    clock, wheel, _ = make_wheel()
+    members = [Member(clock) for _ in range(10 * FEW)]
+    for number, member in enumerate(members):
+        wheel.set(member, 3600.0 + number)
+    for member in members[1:]:
+        wheel.set(member, None)
+    assert len(wheel) == 1
+    assert len(wheel._ticks) <= 2 * FEW
+    assert len(wheel._buckets) == len(wheel._ticks)
+    clock.advance(4000)
+    assert members[0].fired == [3600.0]
+
+
 @given(deadline=st.floats(0, 1e6))
 @example(917.5400000000001)  # divided by the tick, a whole number
 def test_no_deadline_ever_fires_early_nor_more_than_a_tick_late(deadline: float) -> None:
@@ -165,7 +181,7 @@ class WheelModel(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.clock, self.wheel, self.members = make_wheel(members=6)
+        self.clock, self.wheel, self.members = make_wheel(members=6, few=1)
         self.due: dict[int, float] = {}
         self.plans: dict[int, tuple[int, float | None]] = {}
         for index, member in enumerate(self.members):
@@ -188,6 +204,8 @@ class WheelModel(RuleBasedStateMachine):
     def it_holds_those_that_have_a_deadline(self) -> None:
         if hasattr(self, "wheel"):
             assert len(self.wheel) == len(self.due)
+            buckets = self.wheel._buckets.values()
+            assert self.wheel._empty == sum(not bucket for bucket in buckets)
 
     def _set(self, member: int, delay: float | None) -> None:
         deadline = None if delay is None else self.clock.now() + delay
