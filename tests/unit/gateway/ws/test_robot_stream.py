@@ -207,7 +207,7 @@ async def test_the_work_ends_with_its_robot() -> None:
 
 
 async def test_a_silent_robot_is_let_go_but_not_while_it_waits() -> None:
-    async with standing(idle_timeout_s=0.05, deadline_s=0.2) as stand:
+    async with standing(idle_timeout_s=0.5, deadline_s=1.5) as stand:
         await stand.robot.say(observation(seed=1))
         assert (await stand.robot.fault())["code"] == "stage_timeout"
         assert (await stand.robot.fault())["code"] == "idle_timeout"
