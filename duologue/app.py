@@ -86,6 +86,7 @@ async def running_app(
             slots=side.slots,
             answers=make_answers(settings.gateway.http, clock),
             jobs=side.jobs,
+            lifecycle=side.engine.lifecycle,
             looks=side.looks,
         ),
     )

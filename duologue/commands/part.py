@@ -85,9 +85,9 @@ async def _run_host(
     host = running_host(
         settings, order, stop_now=stop_now, on_drained=lambda: _report(HostDrained())
     )
-    async with host:
+    async with host as app:
         calm_collector()
-        _report(HostReady())
+        _report(HostReady(app.side.engine.lifecycle.start_report))
         await stop.wait()
 
 

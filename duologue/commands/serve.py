@@ -18,6 +18,7 @@ from duologue.commands.part import calm_collector, run_part
 from duologue.commands.supervisor import Supervisor, part_command
 from duologue.config import add_options, load_from_args
 from duologue.core.errors import ConfigError
+from duologue.engines.pools.start_report import lines
 from duologue.gateway.tls import Certificate
 from duologue.settings import Settings
 from duologue.telemetry import configure_logging
@@ -116,6 +117,8 @@ async def _serve(settings: Settings) -> int:
             loop.add_signal_handler(signal.SIGHUP, _reload, app.tls)
             if app.tls.certificate.is_development:
                 _say(_how_to_trust(app.tls.certificate))
+        for line in lines(app.engine.lifecycle.start_report):
+            _say(line)
         _say(f"ready: {app.url}  (Ctrl-C stops)")
         await stop.wait()
         _say("stopping: calls may finish; Ctrl-C again ends them now")

@@ -31,6 +31,7 @@ from duologue.composition.orders import (
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError
 from duologue.core.ids import id_maker
+from duologue.engines.pools.start_report import lines
 from duologue.gateway.settings import GatewaySettings
 from duologue.hosts.routing import TAG_CHARS
 from duologue.settings import Settings
@@ -213,8 +214,10 @@ class Supervisor:
         match report:
             case TakesConnections(url=url):
                 self._listening[part] = url
-            case HostReady():
+            case HostReady(start=start):
                 self._host_ready = True
+                for line in lines(start):
+                    self._say(line)
             case HostDrained():
                 self._drained.set()
         has_host = self._host_ready or self.host is None

@@ -120,6 +120,7 @@ async def running_edge(
             slots=fleet.slots,
             answers=fleet.answers,
             jobs=fleet.jobs if makes_videos(pipelines.values()) else None,
+            lifecycle=fleet.lifecycle,
             shared=fleet,
             page=lambda accept: _page(fleet, accept),
             is_first=order.index == 0,
@@ -175,7 +176,12 @@ def _workers(fleet: HostFleet) -> Workers:
     status = fleet.status
     everybody = status.edges >= status.edges_expected
     return Workers(
-        status.workers_ready, status.workers, every_stage=status.every_stage and everybody
+        status.workers_ready,
+        status.workers,
+        every_stage=status.every_stage and everybody,
+        asleep=status.asleep,
+        paused=status.paused,
+        start=status.start,
     )
 
 

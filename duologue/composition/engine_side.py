@@ -130,10 +130,15 @@ class EngineSide:
     def workers(self) -> Workers:
         """Take a look at the engine."""
         stages = self.engine.stats().stages
+        lifecycle = self.engine.lifecycle
+        asleep, paused = lifecycle.resting()
         return Workers(
             ready=sum(stage.ready for stage in stages),
             total=sum(stage.replicas for stage in stages),
             every_stage=all(stage.ready for stage in stages),
+            asleep=asleep,
+            paused=paused,
+            start=lifecycle.start_report,
         )
 
 

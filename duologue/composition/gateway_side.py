@@ -22,8 +22,11 @@ from duologue.core.clock import Clock
 from duologue.core.ids import id_maker
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.contract import DuplexPlugin
+from duologue.engines.lifecycle_port import LifecyclePort
 from duologue.engines.ports import EnginePort
+from duologue.gateway.admin.key import AdminKey
 from duologue.gateway.admin.routes import AdminRoutes
+from duologue.gateway.admin.stages import StageRoutes
 from duologue.gateway.admission import Admission, Workers
 from duologue.gateway.application import make_application
 from duologue.gateway.auth import Access, SharedCount
@@ -78,6 +81,7 @@ class Ground:
         slots: For plain requests.
         answers: That later requests refer to.
         jobs: Takes work that is fetched later; ``None``: no model does any.
+        lifecycle: Gives orders to stages.
         looks: Publish what nobody writes between scrapes.
         shared: Counts requests for several gateways; ``None``: this is the only one.
         page: Writes the figures of all processes; ``None``: there is one.
@@ -94,6 +98,7 @@ class Ground:
     slots: SlotsPort
     answers: AnswersPort
     jobs: JobPort | None = None
+    lifecycle: LifecyclePort | None = None
     looks: Sequence[Callable[[], None]] = ()
     shared: SharedCount | None = None
     page: FiguresPage | None = None
@@ -261,7 +266,10 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         *CallRoutes(calls, admission, access, gateway.http).routes(),
     ]
     routes += OpenApiRoutes(routes).routes()
-    routes += AdminRoutes(host, admission, access, gateway).routes()
+    admin_key = AdminKey(access, gateway)
+    routes += AdminRoutes(host, admission, admin_key).routes()
+    if ground.lifecycle is not None:
+        routes += StageRoutes(ground.lifecycle, admin_key, gateway.http).routes()
     paths = [(route.method, route.path) for route in routes]
     application = make_application(realtime, phone, routes, door, CrossOrigin(access))
     RequestCount(metrics).install(application)

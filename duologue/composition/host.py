@@ -130,6 +130,7 @@ def _server(
             slots=side.slots,
             answers=make_answers(settings.gateway.http, clock),
             jobs=side.jobs,
+            lifecycle=side.engine.lifecycle,
             rates={
                 key.owner.name: RateLimit(key.requests_per_minute, now)
                 for key in Keyring(settings.gateway)
@@ -160,6 +161,9 @@ def _look(
         workers_ready=workers.ready,
         workers=workers.total,
         every_stage=workers.every_stage,
+        asleep=tuple(workers.asleep),
+        paused=tuple(workers.paused),
+        start=side.engine.lifecycle.start_report,
         tag=tag,
         earlier_tags=tuple(earlier),
     )

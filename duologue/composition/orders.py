@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from duologue.engines.pools.start_report import StartReport
+
 
 class HostOrder(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
     """Hold sessions and models.
@@ -53,7 +55,9 @@ class TakesConnections(msgspec.Struct, frozen=True, tag="listening"):
 
 
 class HostReady(msgspec.Struct, frozen=True, tag="ready"):
-    """A session host has its models, and all its gateways."""
+    """A session host has its models, and all its gateways; how its workers started."""
+
+    start: StartReport
 
 
 class HostDrained(msgspec.Struct, frozen=True, tag="drained"):

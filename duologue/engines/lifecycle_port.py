@@ -8,10 +8,11 @@ not know how an order is carried out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal, Protocol, TypeAlias
 
 import msgspec
+
+from duologue.engines.pools.start_report import StartReport
 
 Level: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2)]
 OFFLOADED, DROPPED = 1, 2
@@ -146,6 +147,18 @@ class StageLook(msgspec.Struct, frozen=True, kw_only=True):
     queued: int = 0
     failed: str = ""
     error: str = ""
+
+
+class EngineLook(msgspec.Struct, frozen=True, kw_only=True):
+    """A look at all stages of an engine.
+
+    Args:
+        start: How its workers started, when the engine did.
+        host: Of which session host it is, where there are several.
+    """
+
+    stages: list[StageLook]
+    start: StartReport
     host: str = ""
 
 
@@ -159,13 +172,14 @@ class LifecyclePort(Protocol):
     async def carry_out(self, order: Order) -> list[StageAck]:
         """Carry an order out at each of its stages, side by side; returns what replicas said.
 
-        Nothing is raised for what goes wrong at a stage: the acknowledgements say it.
+        Nothing is raised for what goes wrong at a stage: the acknowledgements say it. Where an
+        order concerns all stages, those that cannot sleep are skipped.
 
         Raises:
             ClientError: There is no such stage; nothing was done.
         """
         ...
 
-    async def look(self) -> Sequence[StageLook]:
-        """Return what all stages look like."""
+    async def look(self) -> list[EngineLook]:
+        """Return what all stages of each engine look like."""
         ...

@@ -5,10 +5,11 @@ This module must not know who asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from duologue.core.errors import CapacityError
+from duologue.engines.pools.start_report import StartReport
 from duologue.hosts.port import HostPort
 from duologue.protocol.errors import ErrorCode
 
@@ -21,11 +22,17 @@ class Workers:
 
     Args:
         every_stage: Whether each stage has at least one that is.
+        asleep: Stages that take no work, since they sleep or are on their way; ``paused``: that
+            begin none.
+        start: How they started.
     """
 
     ready: int
     total: int
     every_stage: bool
+    asleep: Sequence[str] = ()
+    paused: Sequence[str] = ()
+    start: StartReport | None = None
 
 
 class Admission:

@@ -90,8 +90,8 @@ class GatewaySettings(Section):
     """Further keys, with names and limits."""
 
     admin_key: Annotated[SecretStr, Field(min_length=8)] | None = None
-    """Opens /debug/sessions and the dashboard at /debug, which show open sessions without content.
-    None: there is neither."""
+    """Opens /debug/sessions and the dashboard at /debug, which show open sessions without content,
+    and /v1/omni, by which stages sleep, wake and are paused. None: there is none of them."""
 
     query_keys: bool = False
     """Take a key from ``?api_key=`` of the address too, for clients that can send it nowhere else.

@@ -18,9 +18,10 @@ from duologue.hosts.fleet_engine import FleetEngine
 from duologue.hosts.fleet_jobs import FleetJobs, Keeper
 from duologue.hosts.held_slot import HostSlots
 from duologue.hosts.local import unknown_call
-from duologue.hosts.messages import Status
+from duologue.hosts.messages import NO_START, Status
 from duologue.hosts.port import Arrival, InTurn, LateOpening, LookingOn, Opening, Return, Slot
 from duologue.hosts.remote_host import CallHolder, RemoteHost
+from duologue.hosts.remote_lifecycle import FleetLifecycle
 from duologue.hosts.routed_late import RoutedLate
 from duologue.hosts.routing import by_room, owner_of, tag_of
 from duologue.protocol.duplex.commands import ResumeSession
@@ -46,6 +47,9 @@ class HostFleet:
         self.jobs = FleetJobs(self._keepers, self._is_whole)
         self.answers = FleetAnswers(
             lambda: [(host.status.tag, host.answers) for host in self._linked()]
+        )
+        self.lifecycle = FleetLifecycle(
+            lambda: [(host.status.tag, host.lifecycle) for host in self._linked()]
         )
         self.slots = HostSlots(self._slot)
         self._local = local
@@ -103,6 +107,11 @@ class HostFleet:
             workers_ready=sum(status.workers_ready for status in linked),
             workers=sum(status.workers for status in linked),
             every_stage=any(status.every_stage for status in linked),
+            asleep=_all_of(status.asleep for status in linked),
+            paused=_all_of(status.paused for status in linked),
+            start=max((status.start for status in linked), key=lambda each: each.took_s)
+            if linked
+            else NO_START,
             edges=0 if self._local is None else self._local.status.edges,
             edges_expected=0 if self._local is None else self._local.status.edges_expected,
         )
@@ -317,3 +326,7 @@ class HostFleet:
             except UnknownSession:
                 continue
         raise unknown_call(call_id)
+
+
+def _all_of(stages: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(sorted({stage for of_host in stages for stage in of_host}))

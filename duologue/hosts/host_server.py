@@ -20,6 +20,7 @@ from pathlib import Path
 from duologue.core.clock import Clock
 from duologue.core.errors import ConfigError, DuologueError
 from duologue.core.wheel import TimerWheel
+from duologue.engines.lifecycle_port import LifecyclePort
 from duologue.engines.ports import EnginePort
 from duologue.hosts.answer_questions import AnswerQuestion
 from duologue.hosts.answers import AnswersPort
@@ -27,6 +28,7 @@ from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.handshake import HostHandshake
 from duologue.hosts.held_slot import held_slot
 from duologue.hosts.job_questions import JobQuestion
+from duologue.hosts.lifecycle_questions import LifecycleQuestion
 from duologue.hosts.link import SILENCE_S, Link
 from duologue.hosts.link_end import LinkEnd
 from duologue.hosts.local import LocalHost, unknown_call
@@ -49,6 +51,7 @@ from duologue.hosts.questions import (
     Waits,
 )
 from duologue.hosts.rate_limit import RateLimit
+from duologue.hosts.remote_lifecycle import answer_about_stages
 from duologue.hosts.request_slots import RequestSlots
 from duologue.hosts.served_answers import ServedAnswers
 from duologue.hosts.served_engine import ServedEngine
@@ -82,6 +85,7 @@ class HostParts:
         slots: For plain requests.
         answers: That later requests refer to.
         jobs: ``None``: no model here does any.
+        lifecycle: Gives orders to the engine's stages.
         rates: Requests per minute that each key with a limit has.
     """
 
@@ -94,6 +98,7 @@ class HostParts:
     slots: RequestSlots
     answers: AnswersPort
     jobs: JobPort | None = None
+    lifecycle: LifecyclePort | None = None
     rates: Mapping[str, RateLimit] = field(default_factory=dict)
 
 
@@ -359,6 +364,8 @@ class EdgeOfHost:
                 return Figures(await host.figures())
             case _ if isinstance(question, JobQuestion):
                 return await answer_about_jobs(host.parts.jobs, question)
+            case _ if isinstance(question, LifecycleQuestion):
+                return await answer_about_stages(host.parts.lifecycle, question)
             case _ if isinstance(question, AnswerQuestion):
                 return await self.answers.answer(question)
 

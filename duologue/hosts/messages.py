@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from duologue.engines.pools.start_report import StartReport
 from duologue.hosts.engine_messages import FromEngine, ToEngine
 from duologue.hosts.link_struct import Fault, LinkStruct, NumberedEvent, Packed
 from duologue.hosts.port import Wanted
 from duologue.hosts.questions import Question, Reply
 from duologue.protocol.events import ErrorBody
 from duologue.sessions.owners import Owner
+
+NO_START = StartReport(0.0, 0.0, [])
+"""Of a host that has not started its workers yet."""
 
 # Of a channel, from the end that opened it
 
@@ -211,6 +215,7 @@ class Status(LinkStruct, frozen=True):
         detached: Of them, those that wait for their client.
         waiting: Calls that wait for a place.
         workers_ready, workers, every_stage: As ``gateway.admission.Workers``.
+        asleep, paused, start: Likewise.
         edges: That are up, of ``edges_expected``.
         tag: Of this start of the host; stands in the ids of its sessions.
         earlier_tags: Of earlier starts, of whose sessions it has checkpoints.
@@ -225,6 +230,9 @@ class Status(LinkStruct, frozen=True):
     workers_ready: int = 0
     workers: int = 0
     every_stage: bool = False
+    asleep: tuple[str, ...] = ()
+    paused: tuple[str, ...] = ()
+    start: StartReport = NO_START
     edges: int = 0
     edges_expected: int = 0
     tag: str = ""

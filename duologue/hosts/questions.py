@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from duologue.hosts.answer_questions import AnswerQuestion, AnswerReply
 from duologue.hosts.job_questions import JobQuestion, JobReply
+from duologue.hosts.lifecycle_questions import LifecycleQuestion, LifecycleReply
 from duologue.hosts.link_struct import LinkStruct, Packed
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import Owner
@@ -57,6 +58,7 @@ Question: TypeAlias = (
     | AskAllFigures
     | JobQuestion
     | AnswerQuestion
+    | LifecycleQuestion
 )
 
 
@@ -88,4 +90,6 @@ class Figures(LinkStruct, frozen=True):
     processes: list[ProcessFigures]
 
 
-Reply: TypeAlias = Previewed | Looked | Waits | Done | Figures | JobReply | AnswerReply
+Reply: TypeAlias = (
+    Previewed | Looked | Waits | Done | Figures | JobReply | AnswerReply | LifecycleReply
+)

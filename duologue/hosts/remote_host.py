@@ -38,6 +38,7 @@ from duologue.hosts.questions import (
 from duologue.hosts.remote_answers import RemoteAnswers
 from duologue.hosts.remote_engine import RemoteEngine
 from duologue.hosts.remote_jobs import RemoteJobs
+from duologue.hosts.remote_lifecycle import RemoteLifecycle
 from duologue.hosts.settings import LinkSettings
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import SessionUpdated
@@ -81,6 +82,7 @@ class RemoteHost:
         self.status = Status()
         self.engine = RemoteEngine(self._say, pipelines, clock)
         self.jobs = RemoteJobs(self._ask)
+        self.lifecycle = RemoteLifecycle(self._ask)
         self.answers = RemoteAnswers(self._ask, self._tell_failed)
         self.calls: CallHolder | None = None
         self.name = ""

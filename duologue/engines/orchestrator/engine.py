@@ -40,7 +40,7 @@ from duologue.engines.pools.replica import ReplicaChange, ReplicaState
 from duologue.engines.pools.stage_life import Effect as LifeEffect
 from duologue.engines.pools.stage_pool import StagePool, StageStats
 from duologue.engines.pools.start_gate import StartGate
-from duologue.engines.pools.start_report import StartReport, report
+from duologue.engines.pools.start_report import report
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Request, Subscriber
 from duologue.engines.settings import EngineSettings
 from duologue.telemetry.metrics import LabelSets, Metrics
@@ -123,8 +123,6 @@ class Engine:
         self.lifecycle = Lifecycle(
             self._pools, self._abort, self._metrics, settings.start_timeout_s
         )
-        self.start_report = StartReport(0.0, 0.0, [])
-        """How the workers started; empty until they have."""
         self._fleet = Fleet(self._replicas, list(available.values()), settings.stop_timeout_s)
         self._table = RequestTable(settings.cancel_grace_s, edges)
         self._subscribers: dict[str, Subscriber] = {}
@@ -148,7 +146,7 @@ class Engine:
         began = self._clock.now()
         await self._fleet.start(progress)
         timelines = [(each.name, each.timeline) for each in self._replicas]
-        self.start_report = report(timelines, self._clock.now() - began)
+        self.lifecycle.start_report = report(timelines, self._clock.now() - began)
 
     async def stop(self) -> bool:
         """End all requests and workers; takes little more than ``stop_timeout_s``.

@@ -10,13 +10,16 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import structlog
 
 from duologue.core.errors import EngineError, ProtocolError
 from duologue.core.ids import IdMaker, id_maker
 from duologue.engines.lifecycle_port import (
+    SLEEP_UNSUPPORTED,
     STAGE_UNKNOWN,
     AckStatus,
+    EngineLook,
     Order,
     PauseStages,
     ReplicaLook,
@@ -38,6 +41,7 @@ from duologue.engines.pools.stage_life import (
     Transition,
 )
 from duologue.engines.pools.stage_pool import StagePool
+from duologue.engines.pools.start_report import StartReport
 from duologue.telemetry.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -88,6 +92,8 @@ class Lifecycle:
         answer_s: float,
         new_id: IdMaker | None = None,
     ) -> None:
+        self.start_report = StartReport(0.0, 0.0, [])
+        """How the workers started; empty until they have."""
         self._pools = pools
         self._end_job = end_job
         self._metrics = metrics
@@ -120,11 +126,13 @@ class Lifecycle:
             EngineError: The engine stopped meanwhile.
         """
         waiters = [self._begin(stage, order) for stage in self._named(order.stage_ids)]
-        return [ack for waiter in waiters for ack in await waiter]
+        acks = [ack for waiter in waiters for ack in await waiter]
+        return acks if order.stage_ids is not None else [_lenient(ack) for ack in acks]
 
-    async def look(self) -> list[StageLook]:
+    async def look(self) -> list[EngineLook]:
         """Return what all stages look like."""
-        return [self._look(number, stage) for number, stage in enumerate(self._pools)]
+        stages = [self._look(number, stage) for number, stage in enumerate(self._pools)]
+        return [EngineLook(stages=stages, start=self.start_report)]
 
     def resting(self) -> tuple[list[str], list[str]]:
         """Return the stages that take no work since they sleep, and those that are paused."""
@@ -284,6 +292,12 @@ class Lifecycle:
 
 
 _WORKING = ("awake", "pausing", "paused")
+
+
+def _lenient(ack: StageAck) -> StageAck:
+    if ack.code != SLEEP_UNSUPPORTED:
+        return ack
+    return msgspec.structs.replace(ack, status="SKIPPED")
 
 
 def _ordered(life: StageLife, order: Order) -> Sequence[Effect]:

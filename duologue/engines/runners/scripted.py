@@ -300,5 +300,5 @@ def _repeating_last(numbers: Sequence[int]) -> Iterator[int]:
         yield numbers[-1]
 
 
-SCRIPT = RunnerType.plain(ScriptSettings, ScriptRunner)
-TONE = RunnerType.plain(ToneSettings, ToneRunner)
+SCRIPT = RunnerType.plain(ScriptSettings, ScriptRunner, sleep_levels=(2,))
+TONE = RunnerType.plain(ToneSettings, ToneRunner, sleep_levels=(2,))

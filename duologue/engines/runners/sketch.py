@@ -167,4 +167,9 @@ def _tone(samples: int, number: int) -> np.ndarray[tuple[int, ...], np.dtype[np.
 
 
 # One that wakes itself: a request that is not ready is not done, but may wait for ever.
-SKETCH = RunnerType(SketchSettings, lambda values, _wake: SketchRunner(values), wakes_itself=True)
+SKETCH = RunnerType(
+    SketchSettings,
+    lambda values, _wake: SketchRunner(values),
+    wakes_itself=True,
+    sleep_levels=(2,),
+)

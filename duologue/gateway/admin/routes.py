@@ -7,20 +7,16 @@ anything.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
 from aiohttp import web
 
-from duologue.core.errors import AuthError
+from duologue.gateway.admin.key import AdminKey
 from duologue.gateway.admission import Admission
-from duologue.gateway.auth import Access, presented_key
 from duologue.gateway.errors import json_answer
 from duologue.gateway.http.routes import JSON, Content, Route
-from duologue.gateway.keyring import as_bytes
-from duologue.gateway.settings import GatewaySettings
 from duologue.hosts.port import HostPort
 from duologue.sessions.watching.look import SessionLook
 
@@ -56,18 +52,15 @@ class AdminRoutes:
         self,
         host: HostPort,
         admission: Admission,
-        access: Access,
-        settings: GatewaySettings,
+        key: AdminKey,
     ) -> None:
         self._host = host
         self._admission = admission
-        self._access = access
-        key = settings.admin_key
-        self._key = None if key is None else as_bytes(key.get_secret_value())
+        self._key = key
 
     def routes(self) -> Sequence[Route]:
         """For the application; none without a key."""
-        if self._key is None:
+        if not self._key:
             return ()
         pages = [
             Route(
@@ -101,12 +94,7 @@ class AdminRoutes:
         Raises:
             AuthError: The admin key is missing or wrong. An API key opens nothing here.
         """
-        self._access.check_page(request.headers)
-        given = presented_key(request.headers)
-        if given is None:
-            raise AuthError("the admin key is required: send 'Authorization: Bearer <key>'")
-        if self._key is None or not hmac.compare_digest(as_bytes(given), self._key):
-            raise AuthError("this is not the admin key")
+        self._key.check(request)
         workers = self._admission.workers
         page = OpenSessions(await self._host.look(), workers.ready, workers.total)
         return json_answer(page, headers={"Cache-Control": "no-store"})

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from duologue import __version__
 from duologue.core.errors import CapacityError
+from duologue.engines.pools.start_report import StartReport
 from duologue.gateway.admission import Admission
 from duologue.gateway.errors import json_answer, refusal
 from duologue.gateway.http.routes import JSON, Content, Route
@@ -34,6 +35,9 @@ class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Args:
         workers_ready: While models are loading, how far that is.
+        asleep: Stages that sleep: what needs them is refused, or wakes them. ``paused``: that
+            begin no work. Neither makes the server unready, since somebody wanted it so.
+        start: How long its models took to load, phase by phase.
     """
 
     status: str
@@ -41,6 +45,9 @@ class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
     workers_ready: int
     workers: int
     error: ErrorBody | None = None
+    asleep: list[str] = []
+    paused: list[str] = []
+    start: StartReport | None = None
 
 
 FiguresPage = Callable[[str], Awaitable[Page]]
@@ -131,4 +138,13 @@ class StatusRoutes:
 
     def _readiness(self, status: str, error: ErrorBody | None) -> Readiness:
         workers = self._admission.workers
-        return Readiness(status, len(self._host), workers.ready, workers.total, error)
+        return Readiness(
+            status,
+            len(self._host),
+            workers.ready,
+            workers.total,
+            error,
+            list(workers.asleep),
+            list(workers.paused),
+            workers.start if workers.start is not None and workers.start.workers else None,
+        )

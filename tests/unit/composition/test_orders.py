@@ -14,6 +14,7 @@ from duologue.composition.orders import (
     read_report,
     write_line,
 )
+from duologue.engines.pools.start_report import StartReport
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,8 @@ def test_an_order_is_one_line(order: Order) -> None:
 
 
 @pytest.mark.parametrize(
-    "report", [TakesConnections("http://localhost:1"), HostReady(), HostDrained()]
+    "report",
+    [TakesConnections("http://localhost:1"), HostReady(StartReport(1.0, 2.0, [])), HostDrained()],
 )
 def test_a_report_is_one_line(report: PartReport) -> None:
     assert read_report(write_line(report)) == report

@@ -299,4 +299,4 @@ def build(settings: WhisperSettings) -> WhisperRunner:
     return WhisperRunner(settings, recognise)
 
 
-WHISPER = RunnerType.plain(WhisperSettings, build)
+WHISPER = RunnerType.plain(WhisperSettings, build, sleep_levels=(2,))

@@ -15,7 +15,7 @@ import diffusers
 import torch
 from diffusers.models.attention_dispatch import AttentionBackendName
 
-from duologue.core.errors import ConfigError, EngineError
+from duologue.core.errors import ConfigError, EngineError, OutOfMemory
 from duologue.engines.runners.diffusion.batching import UNSUPPORTED
 from duologue.engines.runners.diffusion.prompt_cache import PromptCache
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
@@ -102,6 +102,20 @@ class Pipelines:
         tensors = [t for model in models for t in (*model.parameters(), *model.buffers())]
         # Models may share tensors, as embeddings.
         return sum({t.data_ptr(): t.numel() * t.element_size() for t in tensors}.values())
+
+    def move(self, device: str) -> None:
+        """Move all weights, and forget what was computed from them.
+
+        Raises:
+            OutOfMemory: There is no room for them; they are on the host then.
+        """
+        self.free()
+        try:
+            self.base.to(device)
+        except torch.OutOfMemoryError as exc:
+            self.base.to("cpu")
+            raise OutOfMemory(f"the pipeline has no room on {device}") from exc
+        self.free()
 
     def free(self) -> None:
         """Give memory back that a call which broke off has left."""

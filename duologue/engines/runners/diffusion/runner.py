@@ -16,6 +16,7 @@ import torch
 
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import EngineError, OutOfMemory
+from duologue.engines.lifecycle_port import OFFLOADED
 from duologue.engines.media_payloads import DrawImage, MakeVideo
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.diffusion.batching import (
@@ -147,6 +148,17 @@ class DiffusionRunner:
             self._work.abandon()
             self._active = None
             self._wake()
+
+    def sleep(self, level: int) -> None:
+        """Keep the weights in the host's memory, or let go of the thread that calls into them."""
+        if level == OFFLOADED:
+            self.pipelines.move("cpu")
+        else:
+            self._work.close()
+
+    def wake(self) -> None:
+        """Have the weights on the device again."""
+        self.pipelines.move(self._settings.device)
 
     def _begin(self, jobs: Sequence[Job]) -> dict[str, EngineError]:
         """Begin a batch; returns what is refused of those that wait."""
@@ -290,4 +302,4 @@ def _pixels(job: Job) -> int:
         return 0  # it will be refused
 
 
-DIFFUSION = RunnerType(DiffusionSettings, DiffusionRunner, wakes_itself=True)
+DIFFUSION = RunnerType(DiffusionSettings, DiffusionRunner, wakes_itself=True, sleep_levels=(1, 2))

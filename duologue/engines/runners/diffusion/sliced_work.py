@@ -70,6 +70,10 @@ class SlicedWork:
         self._running = None
         self._abandoned = False
 
+    def close(self) -> None:
+        """Let the thread end; no work is left."""
+        self._pool.shutdown()
+
     def pause(self) -> None:
         """Hand the right to run back, and wait until it comes again.
 

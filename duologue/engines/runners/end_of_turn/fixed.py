@@ -69,4 +69,6 @@ class FixedEndOfTurnRunner:
         return Step((EndOfTurn(self._probability, job.state),), done=True)
 
 
-FIXED_END_OF_TURN = RunnerType.plain(FixedEndOfTurnSettings, FixedEndOfTurnRunner)
+FIXED_END_OF_TURN = RunnerType.plain(
+    FixedEndOfTurnSettings, FixedEndOfTurnRunner, sleep_levels=(2,)
+)

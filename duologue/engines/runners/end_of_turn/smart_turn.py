@@ -133,7 +133,7 @@ def build(settings: SmartTurnSettings) -> SmartTurnRunner:
     return SmartTurnRunner(load_infer(settings))
 
 
-SMART_TURN = RunnerType.plain(SmartTurnSettings, build)
+SMART_TURN = RunnerType.plain(SmartTurnSettings, build, sleep_levels=(2,))
 
 
 def _append(turn: _Turn, payload: object) -> None:

@@ -10,9 +10,10 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from duologue.core.errors import EngineError
+from duologue.engines.lifecycle_port import DROPPED
 from duologue.engines.payloads import ChatMessage, ChatRequest, TokenUsage
 from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.background import OutputFeed
@@ -42,6 +43,23 @@ class ChatWriter(Protocol):
             EngineError: This request cannot be answered.
             WriterBroken: None can.
         """
+        ...
+
+
+@runtime_checkable
+class SleepingWriter(Protocol):
+    """A writer that holds memory which does not go with it."""
+
+    async def sleep(self, level: int) -> None:
+        """Let memory go, see ``contract.Sleeper``; at level 2 for good.
+
+        Raises:
+            EngineError: It cannot.
+        """
+        ...
+
+    async def wake(self) -> None:
+        """Be as before level 1."""
         ...
 
 
@@ -99,6 +117,18 @@ class AsyncAnswers:
             answer.task.cancel()
             job.state = None
 
+    def sleep(self, level: int) -> None:
+        """Let the writer's memory go; at level 2 its loop ends, too."""
+        if isinstance(self._writer, SleepingWriter):
+            asyncio.run_coroutine_threadsafe(self._writer.sleep(level), self._loop).result()
+        if level == DROPPED:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def wake(self) -> None:
+        """Have the writer as before."""
+        if isinstance(self._writer, SleepingWriter):
+            asyncio.run_coroutine_threadsafe(self._writer.wake(), self._loop).result()
+
     def _step_one(self, job: Job) -> Step:
         answer = cast("_Answer | None", job.state)
         if answer is not None:
@@ -135,7 +165,12 @@ def _capacity(request: ChatRequest) -> int:
 
 
 def loop_in_a_thread(name: str) -> asyncio.AbstractEventLoop:
-    """Return an event loop that runs for as long as the process."""
+    """Return an event loop that runs until it is stopped, or for as long as the process."""
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
+
+    def run() -> None:
+        loop.run_forever()
+        loop.close()
+
+    threading.Thread(target=run, name=name, daemon=True).start()
     return loop

@@ -276,4 +276,4 @@ def _signals_as_they_were() -> Iterator[None]:
             libc.sigaction(int(number), action, None)
 
 
-LLAMA_CPP = RunnerType(LlamaCppSettings, build, wakes_itself=True)
+LLAMA_CPP = RunnerType(LlamaCppSettings, build, wakes_itself=True, sleep_levels=(2,))

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.lifecycle_port import DROPPED, SLEEP_UNSUPPORTED
 from duologue.engines.payloads import ChatRequest
 from duologue.engines.runners.llm.async_answers import (
     AsyncAnswers,
@@ -57,6 +58,8 @@ class VllmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         adapter_rank: The largest rank among them.
         pictures: How many a prompt may have, where the model sees; 0: none.
         picture_pixels: Largest of them.
+        sleep_mode: Let it sleep at level 1, with its weights in the host's memory; on GPUs alone.
+            Level 2 needs nothing: vLLM ends, and is started again at wake.
     """
 
     model_path: str
@@ -73,6 +76,7 @@ class VllmSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     adapter_rank: Annotated[int, msgspec.Meta(ge=1, le=512)] = 16
     pictures: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
     picture_pixels: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 25
+    sleep_mode: bool = False
 
 
 class VllmWriter:
@@ -144,6 +148,23 @@ class VllmWriter:
             ) from exc
         except VLLMError as exc:
             raise EngineError("vLLM failed", quote=str(exc.__cause__ or exc)) from exc
+
+    async def sleep(self, level: int) -> None:
+        """Let memory go; see ``SleepingWriter``."""
+        if level == DROPPED:
+            self._engine.shutdown()
+        elif self._settings.sleep_mode:
+            await self._engine.sleep(level=level)
+        else:
+            raise EngineError(
+                "vLLM sleeps at level 1 with sleep_mode: true in the stage's settings; level 2 "
+                "needs nothing",
+                code=SLEEP_UNSUPPORTED,
+            )
+
+    async def wake(self) -> None:
+        """Have the weights on the device again."""
+        await self._engine.wake_up()
 
     def _read(self, request: ChatRequest) -> Sequence[int]:
         """Return the prompt in tokens."""
@@ -224,6 +245,7 @@ async def _load(settings: VllmSettings) -> VllmWriter:
             backend="guidance", disable_any_whitespace=True
         ),
         limit_mm_per_prompt={"image": settings.pictures} if settings.pictures else {},
+        enable_sleep_mode=settings.sleep_mode,
         disable_log_stats=True,
     )
     engine = AsyncLLM.from_engine_args(args)
@@ -235,4 +257,4 @@ async def _load(settings: VllmSettings) -> VllmWriter:
     return VllmWriter(engine, engine.get_tokenizer(), length, adapters, settings)
 
 
-VLLM = RunnerType(VllmSettings, build, wakes_itself=True)
+VLLM = RunnerType(VllmSettings, build, wakes_itself=True, sleep_levels=(1, 2))

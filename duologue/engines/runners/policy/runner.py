@@ -143,4 +143,4 @@ def _build(settings: PolicySettings) -> PolicyRunner:
     return PolicyRunner(load_policy(Path(settings.folder)), settings.max_batch)
 
 
-POLICY = RunnerType.plain(PolicySettings, _build)
+POLICY = RunnerType.plain(PolicySettings, _build, sleep_levels=(2,))

@@ -79,4 +79,4 @@ def speech_runner(
             case "fused":
                 return FusedRunner(talker(values), codec(values), values.max_frames, sizes)
 
-    return RunnerType.plain(settings, build)
+    return RunnerType.plain(settings, build, sleep_levels=(2,))

@@ -172,4 +172,4 @@ class VitsRunner:
         return int.from_bytes(digest) >> (64 - _SEED_BITS)
 
 
-VITS = RunnerType.plain(VitsSettings, VitsRunner)
+VITS = RunnerType.plain(VitsSettings, VitsRunner, sleep_levels=(2,))

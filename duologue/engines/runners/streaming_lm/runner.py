@@ -7,6 +7,7 @@ things to and from the loop: after each tick the loop wakes the worker once, for
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -132,18 +133,25 @@ class StreamingLm:
         """Streams that the loop knows of."""
         self._failed = False
         self.on_beat: Callable[[Beat], None] = lambda _beat: None
+        self._captured = False
 
-    def warm_up(self) -> None:
-        """Make all steps, measure them, and decide how many calls are in time.
-
-        Raises:
-            ConfigError: Not even one is.
-        """
+    def capture(self) -> None:
+        """Make all steps; on a GPU, a graph of each."""
 
         def tell(done: int, total: int) -> None:
             log.info("model_warming_up", steps=done, of=total)
 
         self._engine.warm_up(tell)
+        self._captured = True
+
+    def warm_up(self) -> None:
+        """Measure all steps, and decide how many calls are in time.
+
+        Raises:
+            ConfigError: Not even one is.
+        """
+        if not self._captured:
+            self.capture()
         costs = self._engine.measure(self._clock.now, self._settings.mean_frames or None)
         plan = self._plan(costs)
         log.info(
@@ -192,6 +200,14 @@ class StreamingLm:
         if not self._started and self._thread is not None:
             # Else the process may end in the midst of a step, which ends it with a crash.
             self._thread.join(ENDS_WITHIN_S)
+
+    def sleep(self, level: int) -> None:
+        """Let go of what the collector was told to leave alone. The loop ended with its streams."""
+        self._loop = None
+        gc.unfreeze()
+
+    def wake(self) -> None:
+        """It does not keep its weights, so another is built."""
 
     def _plan(self, costs: Costs) -> GroupPlan:
         margin_s = self._settings.host_margin_ms / 1000
@@ -333,4 +349,4 @@ def _build(settings: StreamingLmSettings, wake: Wake) -> StreamingLm:
     return StreamingLm(engine, beginnings, tokenizer, settings, wake)
 
 
-STREAMING_LM = RunnerType(StreamingLmSettings, _build, wakes_itself=True)
+STREAMING_LM = RunnerType(StreamingLmSettings, _build, wakes_itself=True, sleep_levels=(2,))

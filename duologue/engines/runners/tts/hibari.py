@@ -170,4 +170,4 @@ def build(settings: HibariSettings) -> HibariRunner:
     return HibariRunner(HibariVoice(settings.voice, settings.threads), settings)
 
 
-HIBARI = RunnerType.plain(HibariSettings, build)
+HIBARI = RunnerType.plain(HibariSettings, build, sleep_levels=(2,))

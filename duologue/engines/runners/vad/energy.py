@@ -69,4 +69,4 @@ def build(settings: EnergyVadSettings) -> VoiceActivityRunner:
     return VoiceActivityRunner(EnergyDetector(settings), settings.max_batch)
 
 
-ENERGY_VAD = RunnerType.plain(EnergyVadSettings, build)
+ENERGY_VAD = RunnerType.plain(EnergyVadSettings, build, sleep_levels=(2,))

@@ -96,4 +96,4 @@ def build(settings: SileroVadSettings) -> VoiceActivityRunner:
     return VoiceActivityRunner(SileroDetector(load_infer(settings)), settings.max_batch)
 
 
-SILERO_VAD = RunnerType.plain(SileroVadSettings, build)
+SILERO_VAD = RunnerType.plain(SileroVadSettings, build, sleep_levels=(2,))

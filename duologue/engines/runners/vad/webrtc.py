@@ -55,4 +55,4 @@ def build(settings: WebrtcVadSettings) -> VoiceActivityRunner:
     return VoiceActivityRunner(WebrtcDetector(settings), settings.max_batch)
 
 
-WEBRTC_VAD = RunnerType.plain(WebrtcVadSettings, build)
+WEBRTC_VAD = RunnerType.plain(WebrtcVadSettings, build, sleep_levels=(2,))

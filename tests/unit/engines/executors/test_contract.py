@@ -20,6 +20,10 @@ from duologue.engines.messages import (
     JobOutput,
     JobTaken,
     Open,
+    Ready,
+    Rested,
+    Sleep,
+    Wake,
     WorkerSpec,
 )
 from duologue.engines.payloads import AudioChunk, Payload, SpeakText, TextDelta
@@ -285,3 +289,35 @@ async def test_what_was_under_way_is_let_go_of_with_its_worker(executor: Executo
     await until(are_gone)
     assert open_files() == files
     assert shared_memory() == names
+
+
+async def test_a_worker_sleeps_and_wakes_when_told_and_says_what_that_has_freed(
+    executor: Executor,
+) -> None:
+    ear = Ear()
+    worker = await executor.start(spec(), ear)
+    await ear.ready()
+    worker.send(Sleep(2))
+    await ear.until(lambda: any(isinstance(each, Rested) for each in ear.messages))
+    worker.send(Wake())
+    worker.send(Open("a", TextDelta("well again")))
+    await ear.ended("a")
+    asleep, awake = [each for each in ear.messages if isinstance(each, Rested)]
+    assert (asleep.level, asleep.code, awake.level) == (2, "", 0)
+    assert ear.text("a") == "well again"
+    await stop(worker, ear)
+
+
+async def test_a_worker_that_starts_asleep_loads_when_it_wakes(executor: Executor) -> None:
+    ear = Ear()
+    worker = await executor.start(spec(asleep=True), ear)
+    await ear.until(lambda: bool(ear.messages))
+    (ready,) = ear.messages
+    assert isinstance(ready, Ready)
+    assert (ready.level, ear.phases) == (2, [])
+    worker.send(Wake())
+    worker.send(Open("a", TextDelta("good morning")))
+    await ear.ended("a")
+    assert ear.phases[:2] == ["import", "load"]
+    assert ear.text("a") == "good morning"
+    await stop(worker, ear)

@@ -103,7 +103,8 @@ async def test_every_replica_acknowledges_and_says_what_it_has_freed() -> None:
         assert made.metrics.stage_asleep["llm"].value == 2
         assert made.metrics.stage_freed["llm"].value == 82
         assert made.metrics.stage_transitions["llm", "sleep"].value == 1
-        look, other = await made.engine.lifecycle.look()
+        (engine,) = await made.engine.lifecycle.look()
+        look, other = engine.stages
         assert (look.stage_id, look.number, look.state, look.level) == ("llm", 0, "asleep", 2)
         assert other.state == "awake"
         assert made.engine.lifecycle.resting() == (["llm"], [])
@@ -182,7 +183,8 @@ async def test_who_waits_for_a_wake_that_fails_is_told() -> None:
         made.submit("b", "tts")
         made.worker("tts/0").report(Rested(2, code="out_of_memory", message="no memory"))
         assert made.listener.ends("b")[0].code == "stage_asleep"
-        (_, look) = await made.engine.lifecycle.look()
+        (engine,) = await made.engine.lifecycle.look()
+        (_, look) = engine.stages
         assert (look.state, look.failed, look.error) == ("asleep", "wake", "no memory")
         assert made.metrics.stage_transitions["tts", "wake_failed"].value == 1
 
@@ -230,3 +232,21 @@ async def test_waking_what_is_awake_is_skipped() -> None:
         acks = await made.engine.lifecycle.wake(WakeStages())
         assert [ack.status for ack in acks] == ["SKIPPED"] * 3
         assert made.metrics.stage_transitions["llm", "wake"].value == 0
+
+
+async def test_an_order_for_all_skips_who_cannot_sleep_and_one_by_name_does_not() -> None:
+    async with scene() as made:
+        for stage_ids, status in ((None, "SKIPPED"), (("tts",), "ERROR")):
+            task = await made.order(SleepStages(stage_ids=stage_ids))
+            for worker in made.executor.workers:
+                worker.report(Rested(0, code="sleep_unsupported", message="it cannot"))
+            ack = (await task)[-1]
+            assert (ack.stage_id, ack.status, ack.code) == ("tts", status, "sleep_unsupported")
+            assert ack.message == "stage tts: it cannot"
+
+
+async def test_a_look_says_how_the_workers_started() -> None:
+    async with scene() as made:
+        (engine,) = await made.engine.lifecycle.look()
+        assert sorted(each.worker for each in engine.start.workers) == ["llm/0", "llm/1", "tts/0"]
+        assert list(engine.stages[0].replicas[0].phases) == ["wait", "spawn"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,15 @@ import pytest
 import torch
 
 from duologue.codecs.pictures import decode, encode
+from duologue.core.clock import SystemClock
 from duologue.core.errors import OutOfMemory
+from duologue.engines.lifecycle_port import OFFLOADED
 from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice, StepsDone
 from duologue.engines.payloads import TextDelta
 from duologue.engines.runners.contract import HoldsMemory, Sliced
+from duologue.engines.runners.diffusion.runner import DiffusionRunner
+from duologue.engines.runners.registry import RunnerRegistry
+from duologue.engines.worker_model import WorkerModel
 from tests.unit.engines.runners.diffusion.driving import (
     CAT,
     WORDS,
@@ -233,3 +239,33 @@ def test_what_a_request_takes_is_known_from_its_pixels(tiny: Tiny) -> None:
     assert isinstance(runner, HoldsMemory)
     assert isinstance(runner, Sliced)
     assert runner.resident_bytes > 100_000
+
+
+class TestSleep:
+    def test_with_its_weights_on_the_host_it_wakes_and_makes_the_same(self, tiny: Tiny) -> None:
+        runner = runner_of(tiny("sd3"))
+        first = image_of(Driven(runner, CAT).finish())
+        assert runner.pipelines.prompts.bytes
+        runner.sleep(OFFLOADED)
+        assert not runner.pipelines.prompts.bytes
+        runner.wake()
+        assert np.array_equal(image_of(Driven(runner, CAT).finish()), first)
+
+    def test_dropped_nothing_of_it_is_left_and_another_makes_the_same(self, tiny: Tiny) -> None:
+        model = WorkerModel(
+            lambda wake, _announce: RunnerRegistry.installed().build(
+                "diffusion", {"folder": str(tiny("sd3")), "call": WORDS}, wake
+            ),
+            lambda: None,
+            lambda _phase: None,
+            SystemClock(),
+        )
+        model.load()
+        assert isinstance(model.runner, DiffusionRunner)
+        first = image_of(Driven(model.runner, CAT).finish())
+        left = weakref.ref(model.runner.pipelines.base.transformer)
+        assert model.sleep(2).level == 2
+        assert left() is None
+        assert model.wake().level == 0
+        assert np.array_equal(image_of(Driven(model.runner, CAT).finish()), first)
+        model.sleep(2)

@@ -76,3 +76,11 @@ def test_an_error_of_the_work_is_the_owners_to_see() -> None:
     with pytest.raises(LookupError, match="no such thing"):
         sliced.advance()
     assert not sliced.is_working
+
+
+def test_its_thread_ends_when_it_is_closed() -> None:
+    sliced = SlicedWork("closing")
+    sliced.begin(lambda: None)
+    assert sliced.advance()
+    sliced.close()
+    assert not any(thread.name.startswith("closing") for thread in threading.enumerate())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
@@ -209,3 +210,49 @@ def test_a_fault_that_nobody_expects_fails_the_answer_alone() -> None:
     assert error is not None
     assert "broke off" in error.message
     assert jobs.outputs_of([ask()])[-1] == TokenUsage(1, 1)
+
+
+class Sleepy(Parrot):
+    """Holds memory beside itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.refusal: EngineError | None = None
+
+    async def sleep(self, level: int) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.calls.append(f"sleep {level}")
+
+    async def wake(self) -> None:
+        self.calls.append("wake")
+
+
+def test_a_writer_that_sleeps_is_told_and_at_level_2_its_loop_ends() -> None:
+    writer = Sleepy()
+    runner = AsyncAnswers(writer, loop_in_a_thread("sleepy"), 8, lambda: None)
+    runner.sleep(1)
+    runner.wake()
+    (thread,) = [each for each in threading.enumerate() if each.name == "sleepy"]
+    runner.sleep(2)
+    thread.join(10)
+    assert not thread.is_alive()
+    assert writer.calls == ["sleep 1", "wake", "sleep 2"]
+
+
+def test_a_writer_that_cannot_sleep_goes_on() -> None:
+    writer = Sleepy()
+    writer.refusal = EngineError("not on a CPU", code="sleep_unsupported")
+    runner = AsyncAnswers(writer, loop_in_a_thread("wakeful"), 8, lambda: None)
+    with pytest.raises(EngineError, match="not on a CPU"):
+        runner.sleep(2)
+    runner.warm_up()
+    writer.refusal = None
+    runner.sleep(2)
+
+
+def test_a_writer_that_holds_nothing_need_not_be_told() -> None:
+    runner = AsyncAnswers(Parrot(), loop_in_a_thread("plain"), 8, lambda: None)
+    runner.wake()
+    runner.sleep(2)

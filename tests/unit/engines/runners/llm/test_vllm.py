@@ -10,11 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+from duologue.core.clock import SystemClock
 from duologue.core.errors import ConfigError
 from duologue.engines.payloads import TextDelta
 from duologue.engines.runners.llm.async_answers import WriterBroken
 from duologue.engines.runners.llm.vllm import VLLM, VllmSettings, build
 from duologue.engines.runners.registry import RunnerRegistry
+from duologue.engines.worker_model import WorkerModel
 from tests.fakes.jobs import Jobs
 from tests.fakes.tiny_llama import tiny_llama, tiny_lora
 from tests.unit.engines.runners.llm.chat_contract import (
@@ -86,3 +88,31 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_it_is_known_by_name() -> None:
     assert RunnerRegistry.installed().load("vllm") is VLLM
+
+
+def test_asleep_its_processes_are_gone_and_it_wakes_as_it_was(tmp_path: Path) -> None:
+    runners = RunnerRegistry({"vllm": "duologue.engines.runners.llm.vllm:VLLM"})
+    settings = {
+        "model_path": str(tiny_llama(tmp_path)),
+        "context_tokens": CONTEXT_TOKENS,
+        "dtype": "float32",
+        "cpu_cache_gb": 1,
+        "eager": True,
+    }
+    before = set(psutil.Process().children(recursive=True))
+    model = WorkerModel(
+        lambda wake, _announce: runners.build("vllm", settings, wake),
+        lambda: None,
+        lambda _phase: None,
+        SystemClock(),
+    )
+    model.load()
+    refused = model.sleep(1)
+    assert (refused.level, refused.code) == (0, "sleep_unsupported")
+    rested = model.sleep(2)
+    assert (rested.level, rested.code) == (2, "")
+    psutil.wait_procs(set(psutil.Process().children(recursive=True)) - before, timeout=60)
+    assert set(psutil.Process().children(recursive=True)) <= before
+    assert rested.freed_bytes > 100 * 2**20
+    assert model.wake().code == ""
+    assert model.sleep(2).code == ""

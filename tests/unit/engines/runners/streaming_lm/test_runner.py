@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from duologue.engines.payloads import (
     LockstepStart,
     TextDelta,
 )
-from duologue.engines.runners.contract import Job, Step
+from duologue.engines.runners.contract import Capturing, Job, Sleeper, Step
 from duologue.engines.runners.streaming_lm.beginnings import Beginnings
 from duologue.engines.runners.streaming_lm.runner import MAX_WAITING_BYTES, StreamingLm
 from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
@@ -179,3 +181,25 @@ def test_nobody_is_left_behind_when_all_have_gone(bench: Bench) -> None:
         bench.open(name, LockstepStart(seed=1))
         bench.frames(1)
         bench.close()
+
+
+def test_it_can_be_let_go_of_when_its_streams_have_ended(bench: Bench) -> None:
+    bench.open("a", LockstepStart(seed=1))
+    bench.frames(1)
+    bench.close()
+    runner = bench.runner
+    assert isinstance(runner, Sleeper)
+    runner.sleep(2)
+    left = weakref.ref(runner)
+    bench.runner = runner = None  # type: ignore[assignment]
+    gc.collect()
+    assert left() is None
+
+
+def test_its_steps_are_made_once_before_they_are_measured(bench: Bench) -> None:
+    again = StreamingLm(
+        engine(), bench.runner._beginnings, bench.runner._tokenizer, SETTINGS, lambda: None
+    )
+    again.capture()
+    again.warm_up()
+    assert isinstance(again, Capturing)
