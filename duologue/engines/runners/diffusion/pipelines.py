@@ -17,6 +17,10 @@ from diffusers.models.attention_dispatch import AttentionBackendName
 
 from duologue.core.errors import ConfigError, EngineError, OutOfMemory
 from duologue.engines.runners.diffusion.batching import UNSUPPORTED
+from duologue.engines.runners.diffusion.projection_cache import (
+    ProjectionCache,
+    found_projections,
+)
 from duologue.engines.runners.diffusion.prompt_cache import PromptCache
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
 
@@ -55,6 +59,10 @@ class Pipelines:
             _load_lora(self.base, name, path)
         if self._loras:
             self.base.disable_lora()
+        self.projections = ProjectionCache(settings.projection_cache_bytes, lambda: self._adapters)
+        if settings.projection_cache_bytes:
+            for name, module in _projections(self.base, settings.projections):
+                self.projections.attach(name, module)
         self._by_use: dict[Use, Any] = {"text": self._prepared(self.base)}
 
     def for_use(self, use: Use) -> Any:
@@ -120,6 +128,7 @@ class Pipelines:
     def free(self) -> None:
         """Give memory back that a call which broke off has left."""
         self.prompts.clear()
+        self.projections.clear()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
@@ -189,6 +198,27 @@ def _set_vae(pipe: Any, settings: DiffusionSettings) -> None:
         if vae is None or not hasattr(vae, method):
             raise ConfigError(f"the VAE of {type(pipe).__name__} has no {method}")
         getattr(vae, method)()
+
+
+def _projections(pipe: Any, named: tuple[str, ...]) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Yield the projections that are named, or those that are found where none is."""
+    found = {
+        f"{part}.{path}": module
+        for part in _DENOISERS
+        if isinstance(model := getattr(pipe, part, None), torch.nn.Module)
+        for path, module in found_projections(model)
+    }
+    if not named:
+        yield from found.items()
+    for name in named:
+        part, _, path = name.partition(".")
+        try:
+            yield name, getattr(pipe, part).get_submodule(path)
+        except AttributeError as exc:
+            raise ConfigError(
+                f"{type(pipe).__name__} has no module {name!r}; projections that it has are "
+                f"{', '.join(found) or 'none that is known'}"
+            ) from exc
 
 
 def _load_lora(pipe: Any, name: str, path: str) -> None:

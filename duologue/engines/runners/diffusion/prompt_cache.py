@@ -5,13 +5,12 @@ This module must not know pipelines.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
 
-_PLAIN = (str, int, float, bool, tuple, torch.device, torch.dtype, type(None))
+from duologue.engines.runners.diffusion.tensor_store import TensorStore
 
 
 class PromptCache:
@@ -22,11 +21,14 @@ class PromptCache:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self.bytes = 0
+        self._kept = TensorStore(max_bytes)
         self.hits = 0
         self.misses = 0
+
+    @property
+    def bytes(self) -> int:
+        """What is kept."""
+        return self._kept.bytes
 
     def through(self, encode: Callable[..., Any], context: Callable[[], Hashable]) -> Any:
         """Return ``encode`` with a memory.
@@ -47,22 +49,15 @@ class PromptCache:
     def clear(self) -> None:
         """Forget everything."""
         self._kept.clear()
-        self.bytes = 0
 
     def _get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        if key in self._kept:
+        found = self._kept.get(key)
+        if found is not None:
             self.hits += 1
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
+            return found
         self.misses += 1
         result = make()
-        size = _bytes_of(result)
-        if size <= self._max_bytes:
-            self._kept[key] = (result, size)
-            self.bytes += size
-        while self.bytes > self._max_bytes:
-            _, (_, dropped) = self._kept.popitem(last=False)
-            self.bytes -= dropped
+        self._kept.put(key, result)
         return result
 
 
@@ -78,11 +73,3 @@ def _key(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable | None:
             return None
         parts.append((name, value))
     return tuple(parts)
-
-
-def _bytes_of(result: Any) -> int:
-    if isinstance(result, torch.Tensor):
-        return int(result.nbytes)
-    if isinstance(result, tuple | list):
-        return sum(_bytes_of(each) for each in result)
-    return 0

@@ -27,6 +27,11 @@ class DiffusionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         attention: A backend of diffusers, as ``native`` or ``flash``; empty: the library's choice.
         loras: Adapters by the name that requests use, each a file or folder of LoRA weights.
         prompt_cache_bytes: Embeddings of prompts that are kept; 0: none.
+        projection_cache_bytes: Projections of embeddings that are kept, and used again where all
+            that they depend on is the same to the last bit; 0: none. It is worth it where a hash of
+            the embeddings is cheaper than their projection: on CPUs, and for large projections.
+        projections: Names of the modules, as ``transformer.context_embedder``; empty: those of the
+            denoisers whose name and class say that they are such.
         guidance_field: What the pipeline calls ``guidance``.
         call: Further arguments of every call, as ``max_sequence_length``.
         warm_width, warm_height, warm_pictures: A call of this size, of one step, warms up; 0: none.
@@ -45,6 +50,8 @@ class DiffusionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     attention: str = ""
     loras: dict[str, str] = {}
     prompt_cache_bytes: Annotated[int, msgspec.Meta(ge=0)] = 64 << 20
+    projection_cache_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
+    projections: tuple[str, ...] = ()
     guidance_field: str = "guidance_scale"
     call: dict[str, Any] = {}
     warm_width: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -12,7 +12,7 @@ import torch
 
 from duologue.codecs.pictures import decode, encode
 from duologue.core.clock import SystemClock
-from duologue.core.errors import OutOfMemory
+from duologue.core.errors import ConfigError, OutOfMemory
 from duologue.engines.lifecycle_port import OFFLOADED
 from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice, StepsDone
 from duologue.engines.payloads import TextDelta
@@ -239,6 +239,36 @@ def test_what_a_request_takes_is_known_from_its_pixels(tiny: Tiny) -> None:
     assert isinstance(runner, HoldsMemory)
     assert isinstance(runner, Sliced)
     assert runner.resident_bytes > 100_000
+
+
+class TestProjections:
+    @pytest.mark.parametrize(
+        ("name", "found"),
+        [
+            ("sd3", {"transformer.context_embedder", "transformer.time_text_embed.text_embedder"}),
+            ("flux", {"transformer.context_embedder", "transformer.time_text_embed.text_embedder"}),
+            ("qwenimage", {"transformer.txt_in"}),
+        ],
+    )
+    def test_the_same_ones_are_used_again_and_nobody_can_tell(
+        self, name: str, found: set[str], tiny: Tiny
+    ) -> None:
+        plain = runner_of(tiny(name), guidance_field=GUIDANCE[name])
+        with_cache = runner_of(
+            tiny(name), guidance_field=GUIDANCE[name], projection_cache_bytes=1 << 20
+        )
+        cache = with_cache.pipelines.projections
+        for ask in (CAT, but(CAT, seed=8), but(CAT, prompt="a dog")):
+            expected = image_of(Driven(plain, ask).finish())
+            assert np.array_equal(image_of(Driven(with_cache, ask).finish()), expected)
+        assert cache.hits > cache.misses > 0
+        assert cache.bypassed == 0
+        names = {each[0] for each in cache._kept._kept}  # type: ignore[index]
+        assert names == found
+
+    def test_a_module_that_is_not_there_is_refused_with_those_that_are(self, tiny: Tiny) -> None:
+        with pytest.raises(ConfigError, match=r"transformer\.context_embedder"):
+            runner_of(tiny("sd3"), projection_cache_bytes=1, projections=("transformer.embedder",))
 
 
 class TestSleep:
