@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,9 +12,13 @@ import torch
 from tokenizers import Tokenizer
 from transformers import CsmForConditionalGeneration
 
+from duologue.core.clock import SystemClock
 from duologue.core.errors import ConfigError, EngineError
-from duologue.engines.payloads import SpeakText
+from duologue.engines.payloads import AudioChunk, SpeakText
+from duologue.engines.runners.contract import Job
+from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.runners.speech.csm import CsmSettings, load_codec, load_talker
+from duologue.engines.worker_model import WorkerModel
 from tests.fakes.tiny_speech.csm import BOOKS
 from tests.fakes.tiny_speech.judge import in_chunks, spoken
 
@@ -96,3 +102,35 @@ def test_a_folder_of_another_model_is_refused(tiny_speech: Tiny) -> None:
         load_talker(settings(tiny_speech("qwen3_omni")))
     with pytest.raises(ConfigError, match="codec_config"):
         load_codec(settings(tiny_speech("qwen3_omni")))
+
+
+def said_by(model: WorkerModel) -> bytes:
+    """All that the runner says; nothing is left that holds it."""
+    assert model.runner is not None
+    job = Job("a", deque([SpeakText(TEXT, 1)]), input_ended=True)
+    model.runner.open(job)
+    said = b""
+    while model.runner.ready(job):
+        (step,) = model.runner.step([job])
+        assert step.error is None
+        said += b"".join(each.pcm for each in step.outputs if isinstance(each, AudioChunk))
+    model.runner.close(job)
+    return said
+
+
+def test_asleep_nothing_of_it_is_left_and_it_wakes_with_the_same_voice(tiny_speech: Tiny) -> None:
+    given = {"folder": str(tiny_speech("csm")), "temperature": 0, "max_frames": FRAMES}
+    model = WorkerModel(
+        lambda wake, _announce: RunnerRegistry.installed().build("csm", given, wake),
+        lambda: None,
+        lambda _phase: None,
+        SystemClock(),
+    )
+    model.load()
+    first = said_by(model)
+    left = weakref.ref(model.runner)
+    assert first
+    assert model.sleep(1).level == 2
+    assert left() is None
+    assert model.wake().level == 0
+    assert said_by(model) == first
