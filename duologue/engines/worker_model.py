@@ -126,15 +126,26 @@ class WorkerModel:
             raise EngineError("this model cannot sleep", code=SLEEP_UNSUPPORTED)
         if isinstance(self.runner, Sleeper):
             self.runner.sleep(level)
+        self._leave_device()
         if level == DROPPED:
-            self._leave_device()
             self.runner = None
         self.level = level
 
     def _be_awake(self) -> None:
-        runner: object = self.runner
         if self.level == DROPPED:
             self.load()
-        elif self.level and isinstance(runner, Sleeper):
-            runner.wake()
+        elif self.level and self.runner is not None:
+            _sleeper(self.runner).wake()
+            self.turns = self._share(self.runner)
+            try:
+                self.turns.warm()
+            except DuologueError:
+                self._leave_device()
+                _sleeper(self.runner).sleep(self.level)
+                raise
             self.level = 0
+
+
+def _sleeper(runner: object) -> Sleeper:
+    assert isinstance(runner, Sleeper), "only such a one sleeps at level 1"
+    return runner

@@ -35,6 +35,11 @@ def test_a_server_says_where_it_is_and_ends_when_it_is_asked_to(
                 process.send_signal(number)
         assert process.wait() == 0
     assert said[-1].startswith("stopping")
+    told = next(at for at, line in enumerate(said) if line.startswith("2 models loaded in "))
+    assert {line.split()[0] for line in said[told + 1 : told + 3]} == {
+        "scripted.words/0",
+        "scripted.tones/0",
+    }
 
 
 def test_a_server_with_a_development_certificate_says_how_to_trust_it(tmp_path: Path) -> None:

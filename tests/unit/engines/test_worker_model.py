@@ -6,6 +6,7 @@ import weakref
 import pytest
 
 from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.arbiter.turns import Unshared
 from duologue.engines.messages import Rested
 from duologue.engines.runners.registry import Built, Wake
 from duologue.engines.worker_memory import Held
@@ -151,6 +152,42 @@ def test_weights_that_are_gone_at_wake_leave_it_asleep_and_it_can_be_tried_again
     assert (rested.level, rested.code, rested.message) == (2, "invalid_config", "there is no file")
     scene.unloadable = None
     assert scene.model.wake().level == 0
+
+
+class Seat(Unshared):
+    """A part in a device that others use, too."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.refusal: ConfigError | None = None
+
+    def warm(self) -> None:
+        self.calls.append("warm")
+        if self.refusal is not None:
+            raise self.refusal
+
+    def leave(self) -> None:
+        self.calls.append("leave")
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_asleep_it_holds_no_part_of_its_device_and_one_that_finds_none_sleeps_on(
+    level: int,
+) -> None:
+    scene, seat = Scene(Dozing, (1, 2)), Seat()
+    scene.model = WorkerModel(
+        *(scene.load, lambda: None, scene.phases.append, scene.clock, scene.measure),
+        share=lambda _runner: seat,
+    )
+    scene.model.load()
+    scene.model.sleep(level)
+    seat.refusal = ConfigError("too little time is left on this device")
+    rested = scene.model.wake()
+    assert (rested.level, rested.code) == (level, "invalid_config")
+    seat.refusal = None
+    assert scene.model.wake().level == 0
+    assert seat.calls == ["warm", "leave", "warm", "leave", "warm"]
+    assert scene.model.turns is seat
 
 
 def test_one_that_starts_asleep_loads_when_it_wakes() -> None:
