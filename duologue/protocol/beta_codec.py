@@ -19,7 +19,7 @@ from duologue.core.errors import ProtocolError
 from duologue.protocol.audio_formats import FormatPatch
 from duologue.protocol.beta_objects import beta_item, beta_response, beta_session
 from duologue.protocol.commands import Command, CreateItem, CreateResponse, UpdateSession
-from duologue.protocol.dialect import Dialect
+from duologue.protocol.dialect import HEADS_KEPT, Dialect
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import (
     STOCK_EVENTS,
@@ -198,7 +198,7 @@ def _renamed(error: ErrorBody) -> ErrorBody:
     return error
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=HEADS_KEPT)
 def _audio_delta_head(
     response_id: str, item_id: str, output_index: int, content_index: int
 ) -> bytes:

@@ -13,6 +13,10 @@ from typing import Literal, TypeAlias
 from duologue.protocol.commands import Command
 from duologue.protocol.events import Event
 
+HEADS_KEPT = 1024
+"""What all audio deltas of an answer have in common is written once. So many answers are being said
+at most in one process; those that are over go when others come."""
+
 OnRequest: TypeAlias = Literal["beta", "duplex"]
 """Which messages there are, besides those of the Realtime API as it is now."""
 

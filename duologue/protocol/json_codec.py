@@ -26,7 +26,7 @@ from duologue.protocol.commands import (
     RealtimeCommand,
     UpdateSession,
 )
-from duologue.protocol.dialect import Dialect
+from duologue.protocol.dialect import HEADS_KEPT, Dialect
 from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.events import STOCK_EVENTS, Event
 from duologue.protocol.flat_fields import FlatCommand
@@ -144,7 +144,7 @@ def encode_event(event: Event, seq: int) -> bytes | None:
     return b'{"event_id":"event_%d",%b' % (seq, _ENCODER.encode(event)[1:])
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=HEADS_KEPT)
 def audio_delta_head(
     response_id: str, item_id: str, output_index: int, content_index: int
 ) -> bytes:

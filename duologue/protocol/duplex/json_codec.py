@@ -25,7 +25,7 @@ from duologue.protocol.commands import (
     RealtimeCommand,
     UpdateSession,
 )
-from duologue.protocol.dialect import Dialect
+from duologue.protocol.dialect import HEADS_KEPT, Dialect
 from duologue.protocol.duplex.commands import AcknowledgeEvents, CommitTurn, DuplexCommand
 from duologue.protocol.duplex.session_fields import SessionFields, UpdateFields
 from duologue.protocol.duplex.wire_commands import (
@@ -268,7 +268,7 @@ def _renamed(message: bytes, alias: str) -> bytes:
     return _ENCODER.encode(fields | {"type": ALIASES[alias]})
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=HEADS_KEPT)
 def _delta_head(response_id: str, item_id: str, format_name: str, sample_rate_hz: int) -> bytes:
     """All of an audio delta between its number and its base64; the same for each of a part."""
     empty = AudioDelta(
