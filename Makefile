@@ -216,7 +216,7 @@ DIFFUSION_VENV := .venv-diffusion
 
 .PHONY: check-diffusion
 check-diffusion: $(DIFFUSION_VENV)/.ready ## Test images, videos and sounds (installs diffusers, 0.5 to 3 GB)
-	$(DIFFUSION_VENV)/bin/python -m pytest -m diffusion tests/unit/engines/runners/diffusion tests/conformance/test_diffusion.py $(ARGS)
+	$(DIFFUSION_VENV)/bin/python -m pytest -m diffusion tests/unit/engines/runners/diffusion tests/conformance/test_diffusion*.py $(ARGS)
 
 $(DIFFUSION_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@echo "== installing diffusers into $(DIFFUSION_VENV)"

@@ -51,6 +51,7 @@ _OF_THE_RUNNER = ("calls", "pipelines", "preview", "prompt_cache", "results", "r
 NEED_DIFFUSERS = [
     *(f"unit/engines/runners/diffusion/test_{each}.py" for each in _OF_THE_RUNNER),
     "conformance/test_diffusion.py",
+    "conformance/test_diffusion_sounds.py",
 ]
 """Files whose tests carry the marker ``diffusion``, likewise."""
 
