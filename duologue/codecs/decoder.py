@@ -67,9 +67,9 @@ class InputDecoder:
 
     def decode(self, wire: bytes) -> bytes:
         """Return the PCM that is complete now; half a sample waits for its other half."""
-        whole = not (self._wire_bytes | len(wire)) & 1
-        self._wire_bytes += len(wire)
-        if self._passes and whole:
+        size = len(wire)
+        self._wire_bytes = so_far = self._wire_bytes + size
+        if self._passes and not (so_far | size) & 1:  # whole samples, before it and in it
             return wire
         return self._resampler.process(wire if self._expand is None else self._expand(wire))
 

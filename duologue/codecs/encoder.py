@@ -35,10 +35,10 @@ class OutputEncoder:
 
     __slots__ = (
         "_compress",
-        "_passes",
         "_resampler",
         "audio_format",
         "from_hz",
+        "passes",
     )
 
     def __init__(self, from_hz: int, audio_format: AudioFormat) -> None:
@@ -46,11 +46,12 @@ class OutputEncoder:
         self.audio_format = audio_format
         self._compress = _COMPRESS.get(type(audio_format))
         self._resampler = StreamResampler(from_hz, format_rate_hz(audio_format))
-        self._passes = self._compress is None and from_hz == format_rate_hz(audio_format)
+        self.passes = self._compress is None and from_hz == format_rate_hz(audio_format)
+        """The wire has what the engine makes: nothing is to be encoded."""
 
     def encode(self, pcm: bytes) -> bytes:
         """Return the wire bytes that are complete now."""
-        if self._passes:
+        if self.passes:
             return pcm
         pcm = self._resampler.process(pcm)
         return pcm if self._compress is None else self._compress(pcm)

@@ -25,6 +25,7 @@ class OpusOutput(OutputEncoder):
     def __init__(self, from_hz: int, audio_format: OpusFormat) -> None:
         self.from_hz = from_hz
         self.audio_format = audio_format
+        self.passes = False
         self._resampler = StreamResampler(from_hz, audio_format.rate)
         self._encoder = OpusEncoder(audio_format.rate, SETTINGS)
 

@@ -12,7 +12,12 @@ from duologue.protocol.audio_formats import AudioFormat
 
 
 class AppendAudio(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="input_audio_buffer.append"
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+    tag="input_audio_buffer.append",
 ):
     """Audio from the microphone, in arrival order and in the negotiated input format.
 

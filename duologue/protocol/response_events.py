@@ -143,7 +143,9 @@ class AudioTranscriptDone(
     transcript: str
 
 
-class AudioDelta(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_audio.delta"):
+class AudioDelta(
+    msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="response.output_audio.delta"
+):
     """More speech, in the response's output format."""
 
     delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE

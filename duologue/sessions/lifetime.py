@@ -42,7 +42,8 @@ class Lifetime:
     ) -> None:
         self.expires_at = now + settings.max_duration_s
         self.waiting_since: float | None = None
-        """Since when there is something for the client that it has not taken."""
+        """Since when there is something for the client that it has not taken; whoever knows of
+        something, or sees it taken, sets it. An attribute, since both happen for every frame."""
 
         self.leaving = False
         """The age limit is reached: no new answer begins."""
@@ -67,15 +68,6 @@ class Lifetime:
     def detached(self) -> bool:
         """Nobody is connected."""
         return self._detached_at is not None
-
-    def waits(self, now: float) -> None:
-        """There is something for the client."""
-        if self.waiting_since is None:
-            self.waiting_since = now
-
-    def took(self, now: float, more: bool) -> None:
-        """The client has taken something; with ``more`` there is something left."""
-        self.waiting_since = now if more else None
 
     def detach(self, now: float) -> None:
         """The connection is lost: nobody is blamed for taking nothing, and no beats come."""

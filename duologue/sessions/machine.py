@@ -161,14 +161,21 @@ class SessionMachine:
             return ()
         # Audio comes many times a second, and moves no deadline closer.
         if type(item) is AppendAudio or type(item) is AppendPlacedAudio:
+            speaking = self.speaking
             try:
                 if type(item) is AppendPlacedAudio:
                     self.extras.append(item, self._configuration.current.input_format, now)
                 else:
                     self._person.append(item.audio, now)
             except ClientError as exc:
-                self.speaking.emit(error_event(exc, item.event_id))
-            return self._conclude_sound(now)
+                speaking.emit(error_event(exc, item.event_id))
+            if speaking.has_news or self._audience.watched:
+                self.timing_changed = True
+                return self._conclude(now)
+            # The same as ``_conclude``, for what seldom leads to more than sound.
+            if speaking.buffer.held_bytes and self.lifetime.waiting_since is None:
+                self._note_waiting(now)
+            return self.requests.take_effects() if self.requests.effects else ()
         self.timing_changed = True
         if isinstance(item, Output | Ended):
             if (request := self.requests.accept(item)) is not None:
@@ -244,13 +251,14 @@ class SessionMachine:
         speaking = self.speaking
         events = speaking.pull(now, max_bytes)
         if events:
-            self.lifetime.took(now, speaking.buffer.held_bytes > 0 and speaking.has_output())
+            more = speaking.buffer.held_bytes and speaking.has_output()
+            self.lifetime.waiting_since = now if more else None
         # What was sent may have been the last that a response had to say for now.
         if self._watches_silence or speaking.pacing.paced_until is not None:
             self.timing_changed = True
-        watched = speaking.has_news or self._audience.watched
-        settled = not watched and self.ended is None
-        return events, () if settled else self._conclude(now)
+        if speaking.has_news or self._audience.watched or self.ended is not None:
+            return events, self._conclude(now)
+        return events, ()
 
     def detach(self, now: float) -> None:
         """The connection is lost, and the session waits for another: nothing is held against it."""
@@ -320,16 +328,6 @@ class SessionMachine:
 
     # Afterwards, always
 
-    def _conclude_sound(self, now: float) -> Sequence[Effect]:
-        """The same as ``_conclude``, for what seldom leads to more than sound."""
-        if self.speaking.has_news or self._audience.watched or self.ended is not None:
-            self.timing_changed = True
-            return self._conclude(now)
-        lifetime, requests = self.lifetime, self.requests
-        if lifetime.waiting_since is None and self.speaking.has_output():
-            lifetime.waits(now)
-        return requests.take_effects() if requests.effects else ()
-
     def _conclude(self, now: float) -> Sequence[Effect]:
         """Do what follows from any change, and return the effects of everything."""
         if self.ended is None:
@@ -338,9 +336,12 @@ class SessionMachine:
                 self._watch_audience(now)
         if self.speaking.overflowed and self.ended is None:
             return self.close(ErrorCode.CLIENT_TOO_SLOW, now)
-        if self.lifetime.waiting_since is None and self.speaking.has_output():
-            self.lifetime.waits(now)
+        self._note_waiting(now)
         return self._take_effects() if self.requests.effects or self.ended is not None else ()
+
+    def _note_waiting(self, now: float) -> None:
+        if self.lifetime.waiting_since is None and self.speaking.has_output():
+            self.lifetime.waiting_since = now
 
     def _watch_audience(self, now: float) -> None:
         waiting_ms = self.speaking.buffer.speech_ms

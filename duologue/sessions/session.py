@@ -20,11 +20,13 @@ from duologue.core.mailbox import MailboxFull
 from duologue.core.tasks import CrashBarrier
 from duologue.core.wheel import TimerWheel
 from duologue.engines.ports import EngineEvent, EnginePort
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.commands import Command
 from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode, error_body, refused
-from duologue.protocol.events import ErrorBody, Event
-from duologue.sessions.backlog import is_long
+from duologue.protocol.events import ErrorBody
+from duologue.protocol.response_events import AudioDelta
+from duologue.sessions.backlog import SLICE_BYTES
 from duologue.sessions.effects import CancelRequest, Effect, EndSession, LetGo, ReportFailure
 from duologue.sessions.engine_effects import EngineEffects
 from duologue.sessions.history.inheritance import Inheritance
@@ -177,7 +179,11 @@ class Session:
                 self._acknowledge(command)
             except ClientError as exc:
                 self.reject(error_body(exc, command.event_id))
-        elif self._busy or self.inbox.waiting or is_long(command):
+        elif (
+            self._busy
+            or self.inbox.waiting
+            or (isinstance(command, AppendAudio) and len(command.audio) > SLICE_BYTES)
+        ):
             self._wait_behind(command)
         else:
             self._apply(command)
@@ -306,8 +312,11 @@ class Session:
             self._busy = False
 
     def _take_in(self, item: SessionInput) -> None:
-        now = self._now()
-        self._observer.applied(item, now)
+        now, observer = self._now(), self._observer
+        if type(item) is AppendAudio and now < observer.heard_due_at:
+            observer.heard_bytes += len(item.audio)
+        else:
+            observer.applied(item, now)
         effects = self.machine.apply(item, now)
         if effects:
             self._perform(effects)
@@ -315,20 +324,19 @@ class Session:
     def _take_output(self, max_bytes: int) -> list[Delivery]:
         now = self._now()
         events, effects = self.machine.pull(now, max_bytes)
-        deliveries = self._hand_out(events, now)
-        if effects:
-            self._perform(effects)
-        return deliveries
-
-    def _hand_out(self, events: Sequence[Event], now: float) -> list[Delivery]:
-        """Number events, in order."""
         deliveries = []
-        seq = self._seq
+        seq, observer = self._seq, self._observer
         for event in events:
             seq += 1
             deliveries.append(Delivery(seq, event))
-            self._observer.delivered(event, now)
+            if isinstance(event, AudioDelta) and now < observer.said_due_at:
+                observer.said_at = now
+                observer.said_bytes += len(event.delta)
+            else:
+                observer.delivered(event, now)
         self._seq = seq
+        if effects:
+            self._perform(effects)
         return deliveries
 
     def _wake_and_rearm(self) -> None:

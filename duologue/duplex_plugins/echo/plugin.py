@@ -55,11 +55,11 @@ class EchoPlugin:
 
     def step(self, state: State, item: PluginInput) -> Sequence[PluginEffect]:
         """Say the frame that was heard; ask for a response first where there is none."""
+        if isinstance(item, Audio):  # nearly always
+            if state.response_id is not None:
+                return (SayAudio(state.response_id, item.frame.pcm),)
+            return (BeginResponse(),)
         match item:
-            case Audio(frame=frame):
-                if state.response_id is not None:
-                    return (SayAudio(state.response_id, frame.pcm),)
-                return (BeginResponse(),)
             case ResponseRequested(response_id=response_id):
                 if state.response_id is not None:
                     # One out of band: the echo is busy, and has nothing to say there.

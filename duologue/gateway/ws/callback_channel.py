@@ -12,15 +12,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import WSMsgType, web
+from aiohttp._websocket.models import WebSocketError
 from aiohttp._websocket.reader import WebSocketDataQueue, WebSocketReader
 from aiohttp.web_protocol import RequestHandler
 
-from duologue.gateway.ws.channel import Channel, ChannelTiming
+from duologue.gateway.ws.channel import (
+    BINARY_MESSAGE,
+    TEXT_MESSAGE,
+    Channel,
+    ChannelTiming,
+    OnMessage,
+)
 from duologue.gateway.ws.handshake import answer
-from duologue.gateway.ws.heartbeat import Beat
+from duologue.gateway.ws.heartbeat import Beat, Heartbeat
 from duologue.gateway.ws.read_turns import PacedParser, ReadTurns
 from duologue.gateway.ws.reading_gate import ReadingGate
 
@@ -77,13 +84,14 @@ class CallbackChannel(Channel):
     async def _read(self) -> None:
         protocol, self._protocol = self._protocol, None
         assert protocol is not None, "a channel is run once"
-        queue = CallbackQueue(protocol, self._take, self._failed, self._ended)
+        queue = CallbackQueue(protocol, self)
         parser = UpgradedProtocol(
             protocol,
             make_parser(queue, self._max_message_bytes),
             self._gate,
             self._turns,
-            self._heard,
+            self._heartbeat,
+            self._now,
         )
         protocol.set_parser(parser)  # type: ignore[arg-type]
         self._transport.set_protocol(parser)
@@ -107,9 +115,10 @@ class UpgradedProtocol(PacedParser, asyncio.Protocol):
         parser: WebSocketReader,
         gate: ReadingGate,
         turns: ReadTurns,
-        heard: Callable[[], None],
+        heartbeat: Heartbeat,
+        now: Callable[[], float],
     ) -> None:
-        super().__init__(parser, gate, turns, heard, protocol.close)
+        super().__init__(parser, gate, turns, heartbeat, now, protocol.close)
         self._protocol = protocol
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
@@ -134,33 +143,48 @@ class UpgradedProtocol(PacedParser, asyncio.Protocol):
         self._protocol.resume_writing()
 
 
+class Taker(Protocol):
+    """Takes what the parser finds; a channel is one."""
+
+    on_message: OnMessage
+    """Takes the content of each message."""
+
+    def on_control(self, kind: WSMsgType, data: Any) -> None:
+        """Take any other frame."""
+        ...
+
+    def on_failure(self, exc: BaseException) -> None:
+        """What came cannot be read, or taking it raised."""
+        ...
+
+    def on_eof(self) -> None:
+        """The connection is lost."""
+        ...
+
+
 class CallbackQueue(WebSocketDataQueue):
     """Stands where aiohttp's parser puts messages, and hands them on at once."""
 
-    def __init__(
-        self,
-        protocol: RequestHandler | None,
-        on_message: Callable[[WSMsgType, Any], None],
-        on_failure: Callable[[BaseException], None],
-        on_end: Callable[[], None],
-    ) -> None:
+    def __init__(self, protocol: RequestHandler | None, taker: Taker) -> None:
         # Its own limit is for messages that wait, and here none ever does.
         super().__init__(protocol, limit=1, loop=None)  # type: ignore[arg-type]
-        self._on_message = on_message
-        self._on_failure = on_failure
-        self._on_end = on_end
+        self._taker = taker
 
     def feed_data(self, data: Any, size: int) -> None:
         """Take a message from the parser."""
-        self._on_message(data[0], data[1])
+        kind = data[0]
+        if kind is TEXT_MESSAGE or kind is BINARY_MESSAGE:
+            self._taker.on_message(data[1])
+        else:
+            self._taker.on_control(kind, data[1])
 
     def feed_eof(self) -> None:
         """The connection is lost."""
-        self._on_end()
+        self._taker.on_eof()
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
         """The peer broke the WebSocket protocol, or taking a message raised."""
-        self._on_failure(exc)
+        self._taker.on_failure(exc)
 
 
 def make_parser(queue: CallbackQueue, max_message_bytes: int) -> WebSocketReader:
@@ -170,21 +194,34 @@ def make_parser(queue: CallbackQueue, max_message_bytes: int) -> WebSocketReader
 
 def callback_reader_works() -> bool:
     """Tell whether aiohttp's inside is as this module needs it, by trying it out."""
-    taken: list[tuple[WSMsgType, object]] = []
-    failures: list[BaseException] = []
-    ends: list[None] = []
     if list(inspect.signature(RequestHandler.set_parser).parameters)[1:] != [
         "parser",
         "data_received_cb",
     ]:
         return False
-    queue = CallbackQueue(
-        None, lambda *message: taken.append(message), failures.append, lambda: ends.append(None)
-    )
+    seen = _Noted()
+    queue = CallbackQueue(None, seen)
     parser = make_parser(queue, 8)
     # "yes" under the mask 0 in two pieces, a close with the code 1000, then more than 8 bytes.
     for piece in (b"\x81\x83\0\0\0\0y", b"es\x88\x82\0\0\0\0\x03\xe8", b"\x82\x89\0\0\0\0"):
         parser.feed_data(piece)
     queue.feed_eof()
-    expected = [(WSMsgType.TEXT, b"yes"), (WSMsgType.CLOSE, 1000)]
-    return taken == expected and len(failures) == 1 and len(ends) == 1
+    expected = [b"yes", (WSMsgType.CLOSE, 1000), WebSocketError, "eof"]
+    return seen.all == expected
+
+
+class _Noted:
+    """Notes what it takes."""
+
+    def __init__(self) -> None:
+        self.all: list[object] = []
+        self.on_message: OnMessage = self.all.append
+
+    def on_control(self, kind: WSMsgType, data: Any) -> None:
+        self.all.append((kind, data))
+
+    def on_failure(self, exc: BaseException) -> None:
+        self.all.append(type(exc))
+
+    def on_eof(self) -> None:
+        self.all.append("eof")

@@ -46,8 +46,8 @@ MAX_WAITING_PONG_BYTES = 64 * 1024
 
 _INTERNAL_ERROR = 1011
 
-_TEXT = WSMsgType.TEXT
-_BINARY = WSMsgType.BINARY
+TEXT_MESSAGE = WSMsgType.TEXT
+BINARY_MESSAGE = WSMsgType.BINARY
 """Compared with for every message, and members of an enumeration are slow to look up."""
 
 OnMessage = Callable[[bytes], None]
@@ -89,12 +89,12 @@ class Channel(ABC):
         "_gone",
         "_heartbeat",
         "_now",
-        "_on_message",
         "_open",
         "_read_out",
         "_transport",
         "_wheel",
         "_writer",
+        "on_message",
     )
 
     def __init__(
@@ -112,7 +112,9 @@ class Channel(ABC):
         loop = asyncio.get_running_loop()
         self._read_out: asyncio.Future[None] = loop.create_future()
         self._gone: asyncio.Future[None] = loop.create_future()
-        self._on_message: OnMessage = _ignore
+        self.on_message: OnMessage = _ignore
+        """Takes the content of each message, while there is somebody to take it."""
+
         # One below the mark, since a transport pauses above its limit and we stop at it: whenever
         # ``can_send`` says no, a drain really waits.
         transport.set_write_buffer_limits(high=HIGH_WATER_BYTES - 1)
@@ -125,7 +127,8 @@ class Channel(ABC):
 
         An exception from ``on_message`` is logged and closes the WebSocket with 1011.
         """
-        self._on_message = on_message
+        if self._open:
+            self.on_message = on_message
         self._set_timer()
         try:
             await self._read()
@@ -133,7 +136,7 @@ class Channel(ABC):
             self.close(GOING_AWAY, "")
             raise
         finally:
-            self._on_message = _ignore
+            self.on_message = _ignore
 
     def can_send(self) -> bool:
         """Tell whether a message may be written now."""
@@ -169,7 +172,7 @@ class Channel(ABC):
     def close(self, code: int, reason: str) -> None:
         """Say goodbye, once: write the close frame. The peer's answer, or time, ends ``run``."""
         if self._open:
-            self._open = False
+            self._shut()
             self._write(close_frame(code, reason))
             self.hold(False)  # its answer is to be read
             self.expire()
@@ -197,7 +200,7 @@ class Channel(ABC):
 
     def release(self) -> None:
         """Drop the connection. What is still to be flushed has until the close time-out."""
-        self._open = False
+        self._shut()
         del self._writer  # it refers to the connection, which refers to us: a circle
         if not self._transport.is_closing():
             self._transport.close()
@@ -226,7 +229,7 @@ class Channel(ABC):
 
     @abstractmethod
     async def _read(self) -> None:
-        """Call ``_take`` with what comes, until ``_ended`` or ``_failed`` was called."""
+        """Call ``on_message`` and ``on_control`` with what comes, until one of the others was."""
 
     async def _until_gone(self) -> None:
         """Wait until the connection is lost or cut."""
@@ -236,25 +239,22 @@ class Channel(ABC):
         """Some bytes have come."""
         self._heartbeat.heard_at = self._now()
 
-    def _take(self, kind: WSMsgType, data: Any) -> None:
-        """Deal with one message; ``data`` is bytes, or the code of a close frame."""
-        if kind is _TEXT or kind is _BINARY:
-            if self._open:
-                self._on_message(data)
-        elif kind is WSMsgType.PING:
+    def on_control(self, kind: WSMsgType, data: Any) -> None:
+        """Deal with a frame that is no message; ``data`` is bytes, or the code of a close frame."""
+        if kind is WSMsgType.PING:
             if self._open and self._transport.get_write_buffer_size() < MAX_WAITING_PONG_BYTES:
                 self._write(pong_frame(data))
         elif kind is WSMsgType.CLOSE:
             self.close(answering_code(data), "")
-            self._ended()
+            self.on_eof()
 
-    def _ended(self) -> None:
+    def on_eof(self) -> None:
         """The peer has said goodbye, or is gone."""
-        self._open = False
+        self._shut()
         _resolve(self._read_out)
         _resolve(self._gone)
 
-    def _failed(self, exc: BaseException) -> None:
+    def on_failure(self, exc: BaseException) -> None:
         """What came cannot be read, or reading it raised."""
         self._broken = True
         _resolve(self._read_out)
@@ -272,6 +272,11 @@ class Channel(ABC):
 
     # Private
 
+    def _shut(self) -> None:
+        """Nothing more is said, and nobody listens."""
+        self._open = False
+        self.on_message = _ignore
+
     def _write(self, frame: bytes) -> None:
         if not self._transport.is_closing():
             self._transport.write(frame)
@@ -279,7 +284,7 @@ class Channel(ABC):
     def _cut(self) -> None:
         self._wheel.set(self, None)
         self._transport.abort()
-        self._ended()
+        self.on_eof()
 
     def _set_timer(self) -> None:
         expires_at = self._expires_at

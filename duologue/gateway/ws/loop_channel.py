@@ -95,21 +95,24 @@ class LoopChannel(Channel):
         self._response.is_released = True
 
     async def _read(self) -> None:
-        with CrashBarrier(self._failed):
+        with CrashBarrier(self.on_failure):
             while not self._read_out.done():
                 await self._may_read.wait()
                 message = await self._response.receive()
                 if message.type in (WSMsgType.CLOSED, WSMsgType.CLOSING):
-                    self._ended()
+                    self.on_eof()
+                elif message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    self.on_message(message.data)
                 elif message.type is not WSMsgType.ERROR:
-                    self._take(message.type, message.data)
+                    self.on_control(message.type, message.data)
                 elif isinstance(message.data, TimeoutError | ConnectionError):
                     self._cut()
                 else:
-                    self._failed(message.data)
+                    self.on_failure(message.data)
 
-    def _ended(self) -> None:
-        super()._ended()
+    def on_eof(self) -> None:
+        """The peer has said goodbye, or is gone."""
+        super().on_eof()
         self._may_read.set()
 
     async def _until_gone(self) -> None:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from duologue.gateway.ws.heartbeat import Heartbeat
 from duologue.gateway.ws.reading_gate import ReadingGate
 
 SLICE_BYTES = 16 * 1024
@@ -68,32 +69,44 @@ class PacedParser:
 
     Args:
         gate: Shut while some of what was read is yet to be parsed.
-        heard: Told of what comes, and of each slice: a connection whose turn is yet to come is not
-            a silent one.
+        heartbeat: Told of what comes, and of each slice: a connection whose turn is yet to come is
+            not a silent one.
+        now: Tells the time.
         failed: Told that no more can be read.
     """
 
-    __slots__ = ("_failed", "_gate", "_heard", "_offset", "_parser", "_rest", "_turns")
+    __slots__ = (
+        "_failed",
+        "_gate",
+        "_heartbeat",
+        "_now",
+        "_offset",
+        "_parser",
+        "_rest",
+        "_turns",
+    )
 
     def __init__(
         self,
         parser: Parser,
         gate: ReadingGate,
         turns: ReadTurns,
-        heard: Callable[[], None],
+        heartbeat: Heartbeat,
+        now: Callable[[], float],
         failed: Callable[[], None],
     ) -> None:
         self._parser = parser
         self._gate = gate
         self._turns = turns
-        self._heard = heard
+        self._heartbeat = heartbeat
+        self._now = now
         self._failed = failed
         self._rest = b""
         self._offset = 0
 
     def data_received(self, data: bytes) -> None:
         """Take bytes: a few at once, many in turns."""
-        self._heard()
+        self._heartbeat.heard_at = self._now()
         if self._rest:
             self._rest += data
         elif len(data) <= SLICE_BYTES:
@@ -115,7 +128,7 @@ class PacedParser:
             return False
         piece = self._rest[self._offset : self._offset + SLICE_BYTES]
         self._offset += len(piece)
-        self._heard()
+        self._heartbeat.heard_at = self._now()
         ended, _ = self._parser.feed_data(piece)
         if not ended and self._offset < len(self._rest):
             return True

@@ -112,9 +112,11 @@ class Dialogue:
             return
         requested: ResponseRequested | None = None
         overflowed: tuple[Response, ...] = ()
-        for effect in self._host.step(item):
+        for effect in self._host.plugin.step(self._host.state, item):
             if isinstance(effect, _SAID):
-                response = self._spoken_in(effect.response_id)
+                response = self._speaking.get(effect.response_id)
+                if response is None or response.state is _DRAINING:
+                    raise PluginError(f"the plugin speaks in '{effect.response_id}', which is over")
                 if overflowed and response in overflowed:
                     continue
                 try:
@@ -342,12 +344,6 @@ class Dialogue:
             item.id for item in view if item.text is None and item.role == "user"
         )
         self._requests.open_lane(response.lane)
-        return response
-
-    def _spoken_in(self, response_id: str) -> Response:
-        response = self._speaking.get(response_id)
-        if response is None or response.state is _DRAINING:
-            raise PluginError(f"the plugin speaks in '{response_id}', which is over")
         return response
 
     def _act(

@@ -1,12 +1,10 @@
-"""The plugin host: runs one plugin's steps and turns what it asks of the engine into requests.
+"""The plugin host: holds one plugin with its state, and makes requests of what it asks the engine.
 
-What a plugin says is returned for the session to act on. This module must not know responses,
+What a plugin says is for the session to act on. This module must not know responses,
 items or events.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from duologue.core.errors import PluginError
 from duologue.core.fence import INPUT_LANE, Lane
@@ -16,8 +14,6 @@ from duologue.duplex_plugins.contract import (
     DuplexPlugin,
     FinishRequest,
     PluginConfig,
-    PluginEffect,
-    PluginInput,
     StartRequest,
     StopRequest,
 )
@@ -28,24 +24,15 @@ RequestEffect = StartRequest | AppendToRequest | FinishRequest | StopRequest | A
 
 
 class PluginHost:
-    """One plugin and its state in one session."""
+    """One plugin and its state in one session; whoever has an input for it calls its ``step``."""
 
-    __slots__ = (
-        "_plugin",
-        "_requests",
-        "_state",
-        "capabilities",
-    )
+    __slots__ = ("_requests", "capabilities", "plugin", "state")
 
     def __init__(self, plugin: DuplexPlugin, config: PluginConfig, requests: Requests) -> None:
         self.capabilities = plugin.capabilities()
-        self._plugin = plugin
+        self.plugin = plugin
         self._requests = requests
-        self._state = plugin.open(config)
-
-    def step(self, item: PluginInput) -> Sequence[PluginEffect]:
-        """Advance the plugin by one input. What it asks of the engine is for ``perform``."""
-        return self._plugin.step(self._state, item)
+        self.state = plugin.open(config)
 
     def perform(self, effect: RequestEffect) -> None:
         """Do what the plugin wants of the engine.

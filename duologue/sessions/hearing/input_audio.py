@@ -30,11 +30,12 @@ class InputAudio:
     """
 
     __slots__ = (
-        "_decoded_samples",
         "_decoder",
         "_earlier_samples",
         "_format",
+        "_judges_room",
         "_pcm",
+        "_read_from",
         "_seconds_per_byte",
         "_start_sample",
         "capacity_bytes",
@@ -61,17 +62,19 @@ class InputAudio:
     def _read_as(self, audio_format: AudioFormat) -> None:
         self._format = audio_format
         self._decoder = input_decoder(audio_format, self.rate_hz)
-        self._decoded_samples = 0
+        self._read_from = self.next_sample
         self._seconds_per_byte: float | None = None
         """``None``: the bytes do not say how long they last."""
         if not isinstance(audio_format, OpusFormat):
             byte_rate = format_sample_bytes(audio_format) * format_rate_hz(audio_format)
             self._seconds_per_byte = 1 / byte_rate
+        # A resampler cannot be rewound, so room is judged before decoding.
+        self._judges_room = self.retain or self._seconds_per_byte is None
 
     @property
     def start_sample(self) -> int:
         """Where the uncommitted audio begins."""
-        return self._start_sample
+        return self._start_sample if self.retain else self.next_sample
 
     @property
     def held_ms(self) -> int:
@@ -87,7 +90,7 @@ class InputAudio:
     def pending_samples(self) -> int:
         """What came in and is not decoded yet: the resampler keeps back about 3 ms."""
         due = self._decoder.wire_samples * self.rate_hz // format_rate_hz(self._format)
-        return due - self._decoded_samples
+        return due - (self.next_sample - self._read_from)
 
     @property
     def wire_samples(self) -> int:
@@ -129,27 +132,23 @@ class InputAudio:
             LimitExceeded: It does not fit; the buffer is as before.
             ProtocolError: It cannot be decoded; the buffer is as before.
         """
-        # A resampler cannot be rewound, so room is judged before decoding.
-        if self.retain or self._seconds_per_byte is None:
+        if self._judges_room:
             self.check_room(wire)
         pcm = self._decoder.decode(wire)
         if not pcm:
             return None
-        frame = AudioFrame(pcm, self.rate_hz, self.next_sample)
-        samples = len(pcm) // SAMPLE_BYTES
-        self._decoded_samples += samples
-        self.next_sample += samples
+        start_sample = self.next_sample
+        self.next_sample = start_sample + len(pcm) // SAMPLE_BYTES
         if self.retain:
             self._pcm += pcm
-        else:
-            self._start_sample = self.next_sample
-        return frame
+        return AudioFrame(pcm, self.rate_hz, start_sample)
 
     def read(self, start_sample: int, end_sample: int | None = None) -> AudioFrame:
         """Return buffered audio from ``start_sample`` on, as far as it is still there."""
-        start = max(start_sample, self._start_sample)
+        held_from = self.start_sample
+        start = max(start_sample, held_from)
         end = self.next_sample if end_sample is None else min(end_sample, self.next_sample)
-        offset = (start - self._start_sample) * SAMPLE_BYTES
+        offset = (start - held_from) * SAMPLE_BYTES
         size = max(0, end - start) * SAMPLE_BYTES
         return AudioFrame(bytes(self._pcm[offset : offset + size]), self.rate_hz, start)
 

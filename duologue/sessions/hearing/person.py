@@ -75,6 +75,7 @@ class Person:
         "_min_interruption_ms",
         "_soft_pause",
         "_speaking",
+        "_tells_audio",
         "_transcripts",
         "_turns",
         "_untranscribed",
@@ -103,6 +104,7 @@ class Person:
 
         self._config = config
         self._capabilities = capabilities
+        self._tells_audio = capabilities.hears_audio
         self._listening = listening
         self._conversation = conversation
         self._speaking = speaking
@@ -136,7 +138,7 @@ class Person:
         self.heard_at = now
         if self._speaking.echo is not None:
             self._speaking.echo.arrived(self._clock_offset())
-        if frame is not None and self._capabilities.hears_audio:
+        if frame is not None and self._tells_audio:
             self._dialogue.tell(Audio(frame), now)
 
     def commit(self, now: float) -> None:

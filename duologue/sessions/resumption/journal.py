@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
 from typing import Protocol
 
@@ -51,7 +51,6 @@ class Journal:
         "_lost_event",
         "_lost_sound",
         "_max_bytes",
-        "_sound",
         "_to_replay",
         "acknowledged",
         "broken_off",
@@ -66,9 +65,6 @@ class Journal:
         self._max_bytes = max_bytes
         self._beside = beside
         self._entries: deque[Delivery] = deque()
-        self._sound = 0
-        """How many of them are sound."""
-
         self._lost_sound = 0
         self._lost_event = 0
         """The newest of each that was dropped before it was acknowledged; 0: none."""
@@ -82,23 +78,25 @@ class Journal:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def record(self, delivery: Delivery) -> None:
-        """Keep an event that was sent. Numbers grow."""
-        event = delivery.event
-        self._entries.append(delivery)
-        if isinstance(event, AudioDelta):
-            self._sound += 1
-            self.held_bytes += EVENT_BYTES + len(event.delta)
-        else:
-            self.held_bytes += booked_bytes(event)
-        if self.held_bytes + self._beside.held_bytes > self._max_bytes:
+    def record(self, deliveries: Iterable[Delivery]) -> None:
+        """Keep events that were sent. Numbers grow."""
+        held = self.held_bytes
+        for delivery in deliveries:
+            event = delivery.event
+            self._entries.append(delivery)
+            if isinstance(event, AudioDelta):
+                held += EVENT_BYTES + len(event.delta)
+            else:
+                held += booked_bytes(event)
+        self.held_bytes = held
+        if held + self._beside.held_bytes > self._max_bytes:
             self.fit()
 
     def acknowledge(self, seq: int) -> None:
         """Drop what the client has: everything up to a number."""
         entries = self._entries
         while entries and entries[0].seq <= seq:
-            self._release(entries.popleft())
+            self.held_bytes -= _size(entries.popleft().event)
         if seq > self.acknowledged:
             self.acknowledged = seq
         if self._to_replay > len(entries):
@@ -109,13 +107,11 @@ class Journal:
 
         What was written beside it stays: its end repeats the text, and clients add up the pieces.
         """
-        if self._sound:
-            self._drop_sound(lambda sound: sound.item_id == item_id)
+        self._drop_sound(lambda sound: sound.item_id == item_id)
 
     def withdraw_all(self, beside: Collection[str]) -> None:
         """The same for everything, apart from the responses ``beside`` the conversation."""
-        if self._sound:
-            self._drop_sound(lambda sound: sound.response_id not in beside)
+        self._drop_sound(lambda sound: sound.response_id not in beside)
 
     def fit(self) -> None:
         """Drop what does not fit: sound first, oldest first, then whatever is oldest.
@@ -128,12 +124,13 @@ class Journal:
             return
         excess += self._max_bytes // SPARE_SHARE
         waited = self._to_replay
-        if self._sound:
-            excess -= self._drop_oldest_sound(excess)
+        excess -= self._drop_oldest_sound(excess)
         while excess > 0 and self._entries:
             oldest = self._entries.popleft()
             self._lost_event = oldest.seq
-            excess -= self._release(oldest)
+            size = _size(oldest.event)
+            excess -= size
+            self.held_bytes -= size
         self._to_replay = min(self._to_replay, len(self._entries))
         self.broken_off = self.broken_off or self._to_replay < waited
 
@@ -195,7 +192,7 @@ class Journal:
         first_to_replay = len(self._entries) - self._to_replay
         for index, entry in enumerate(self._entries):
             if isinstance(entry.event, AudioDelta) and goes(entry.event):
-                self._release(entry)
+                self.held_bytes -= _size(entry.event)
                 last = entry.seq
                 if index >= first_to_replay:
                     self._to_replay -= 1
@@ -203,13 +200,6 @@ class Journal:
                 kept.append(entry)
         self._entries = kept
         return last
-
-    def _release(self, entry: Delivery) -> int:
-        size = _size(entry.event)
-        self.held_bytes -= size
-        if isinstance(entry.event, AudioDelta):
-            self._sound -= 1
-        return size
 
 
 def _size(event: Event) -> int:

@@ -7,14 +7,12 @@ is told. This module must not decide who may come, nor how long anybody is waite
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from duologue.core.clock import Clock
 from duologue.core.wheel import TimerWheel
 from duologue.engines.ports import EnginePort
 from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode
-from duologue.protocol.events import Event
 from duologue.sessions.inbox import Inbox
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.owners import Owner
@@ -50,7 +48,6 @@ class ResumableSession(Session):
             machine, engine, clock, wheel, observer, inbox, on_closed, on_unfinished, owner
         )
         self._resumption = resumption
-        self._has_output = resumption.has_output
         self.lease = resumption.lease
         self.journal = resumption.journal
 
@@ -83,6 +80,7 @@ class ResumableSession(Session):
         earlier, self._attachment = self._attachment, attachment
         self.machine.speaking.silencer.connection = sound_under_way(attachment)
         self._woken = False
+        self._has_output = resumption.has_output  # until it has said what comes first
         if earlier is not None:
             words = [] if last_words is None else [Delivery(UNNUMBERED, last_words)]
             earlier.on_let_go(ErrorCode.STALE_LEASE, words)
@@ -121,25 +119,27 @@ class ResumableSession(Session):
         return min(super()._next_deadline(), self._resumption.lease.expires_at())
 
     def _take_output(self, max_bytes: int) -> list[Delivery]:
-        if not self._resumption.due:
-            return super()._take_output(max_bytes)
-        deliveries = self._resumption.pull(max_bytes, self._now(), latest=self._seq)
+        if self._resumption.due:
+            return self._take_what_comes_first(max_bytes)
+        deliveries = super()._take_output(max_bytes)
+        self._resumption.deliver(deliveries)
+        return deliveries
+
+    def _take_what_comes_first(self, max_bytes: int) -> list[Delivery]:
+        resumption = self._resumption
+        deliveries = resumption.pull(max_bytes, self._now(), latest=self._seq)
         self._seq = max([self._seq, *(each.seq for each in deliveries)])
+        if not resumption.due:
+            self._has_output = self.machine.has_output
         return deliveries
 
-    def _hand_out(self, events: Sequence[Event], now: float) -> list[Delivery]:
-        deliveries = super()._hand_out(events, now)
-        self._observer.journal_holds(self._resumption.deliver(deliveries))
-        return deliveries
-
-    def _wake_and_rearm(self) -> None:
-        super()._wake_and_rearm()
+    def _set_timer(self) -> None:
         if self.journal is not None and (self._woken or self._attachment is None):
             self.journal.fit()  # what waits to be taken is in the same account
+        super()._set_timer()
 
     def _end(self, reason: str) -> None:
         if self._resumption.lease.is_detached:
             self._observer.detached(-1)
         self._resumption.end(attached=self._attachment is not None)
-        self._observer.journal_holds(0)
         super()._end(reason)

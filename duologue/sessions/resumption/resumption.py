@@ -6,6 +6,7 @@ on. This module must not know connections or the engine.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from dataclasses import dataclass
 
@@ -52,6 +53,7 @@ class Resumption:
     """
 
     __slots__ = (
+        "_confirms_at",
         "_first",
         "_greeting",
         "_inherited",
@@ -91,25 +93,23 @@ class Resumption:
             machine.speaking.silencer.journal = self.journal
         self._greeting: deque[Event] = deque()
         self._resumed_at = 0
+        self._confirms_at: float = 0
+        """A later number shows that the client has the latest token; infinite: it is shown."""
 
-    def deliver(self, deliveries: list[Delivery]) -> int:
-        """Keep what is sent now until the client has it; returns how much is kept from now on.
+    def deliver(self, deliveries: list[Delivery]) -> None:
+        """Keep what is sent now until the client has it.
 
         The greeting gets the token, which nobody else is to see: no machine, journal or recording.
         """
-        first = 0
+        kept = deliveries
         if self._first is not None and deliveries:
             greeting = deliveries[0].event
             assert isinstance(greeting, SessionCreated), "it comes first"
             told = created(greeting.session, self._first, self.lease.generation, self._inherited)
             deliveries[0] = Delivery(deliveries[0].seq, told)
-            self._first, first = None, 1
-        journal = self.journal
-        if journal is None or self.lease.state is _ENDED:
-            return 0
-        for delivery in deliveries[first:] if first else deliveries:
-            journal.record(delivery)
-        return journal.held_bytes
+            self._first, kept = None, deliveries[1:]
+        if self.journal is not None and self.lease.state is not _ENDED:
+            self.journal.record(kept)
 
     def end(self, *, attached: bool) -> None:
         """The session is over: nobody comes any more.
@@ -125,9 +125,10 @@ class Resumption:
         """The client has everything up to a number."""
         if self.journal is not None:
             self.journal.acknowledge(seq)
-        if seq > self._resumed_at:
+        if seq > self._confirms_at:
             # It reads the connection on which it was told the latest token.
             self.lease.tokens.confirm()
+            self._confirms_at = math.inf
 
     def check(self, received: int, latest: int) -> None:
         """Refuse a number that cannot be; ``latest`` is that of the latest event.
@@ -176,6 +177,7 @@ class Resumption:
         self._first = None
         self.due = True
         self._greeting.clear()
+        self._confirms_at = self._resumed_at
         if self.journal is None or received is None:
             machine.reattach(now)
             self._greeting.append(created(machine.resource(), token, generation))
@@ -224,7 +226,7 @@ class Resumption:
         """Get ready what is sent again; returns the sound in it: items and seconds."""
         received = max(received, journal.acknowledged)
         journal.acknowledge(received)
-        self._resumed_at = received
+        self._resumed_at = self._confirms_at = received
         journal.rewind(received)
         if journal.after(received) is not Gap.NONE:
             self._greeting.append(self._resync(journal, received, latest, now))

@@ -92,12 +92,6 @@ class _ResponseQueue:
     def take_speech(self, max_bytes: int) -> bytes:
         """Remove at most so much of the speech that is next, up to the first event."""
         entries = self.entries
-        if len(entries) == 1 and self.speech_bytes <= max_bytes:
-            # As good as always, where nothing waits for playback.
-            only = entries.pop()
-            assert isinstance(only, bytes), "it is called where speech is next"
-            self.speech_bytes = 0
-            return only
         parts: list[bytes] = []
         room = max_bytes
         while room > 0 and entries and isinstance(chunk := entries[0], bytes):
@@ -191,16 +185,18 @@ class OutputBuffer:
         """
         queue = self._responses[response_id]
         size = len(pcm)
-        if queue.speech_bytes + size > self._max_speech_bytes:
-            held_ms = samples_to_ms((queue.speech_bytes + size) // SAMPLE_BYTES, self._rate_hz)
+        waiting = queue.speech_bytes + size
+        if waiting > self._max_speech_bytes:
+            held_ms = samples_to_ms(waiting // SAMPLE_BYTES, self._rate_hz)
             raise OutputOverflow(
                 f"{held_ms} ms of speech would wait, the limit is {self._limits.audio_ms} ms"
             )
-        if self.held_bytes + size > self._roomy_bytes:
+        held = self.held_bytes + size
+        if held > self._roomy_bytes:
             self._check_bytes(size, reserved=self._room_for_events())
         queue.entries.append(pcm)
-        queue.speech_bytes += size
-        self.held_bytes += size
+        queue.speech_bytes = waiting
+        self.held_bytes = held
 
     def complete(self, response_id: str) -> None:
         """No more speech of a response comes: the rest of it waits for nothing to be merged."""
@@ -283,15 +279,24 @@ class OutputBuffer:
         Less than ``min_samples`` is left where more may still be merged onto it.
         """
         for response_id, queue in self._responses.items():
-            if not queue.speech_bytes:
+            waiting = queue.speech_bytes
+            if not waiting:
                 continue
+            entries = queue.entries
             if queue.events:
-                if not isinstance(queue.entries[0], bytes):
+                if not isinstance(entries[0], bytes):
                     continue
-            elif queue.speech_bytes < min_samples * SAMPLE_BYTES and not queue.complete:
+            elif waiting < min_samples * SAMPLE_BYTES and not queue.complete:
                 continue
-            pcm = queue.take_speech(max_samples * SAMPLE_BYTES)
-            self.held_bytes -= len(pcm)
+            if len(entries) == 1 and waiting <= max_samples * SAMPLE_BYTES:
+                # As good as always, where nothing waits for playback.
+                pcm = entries.pop()
+                assert isinstance(pcm, bytes), "no event is in it"
+                queue.speech_bytes = 0
+                self.held_bytes -= waiting
+            else:
+                pcm = queue.take_speech(max_samples * SAMPLE_BYTES)
+                self.held_bytes -= len(pcm)
             return Speech(response_id, pcm)
         return None
 

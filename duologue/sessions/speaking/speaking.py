@@ -342,18 +342,20 @@ class Speaking:
         self._end_if_delivered(response)
 
     def _deliver_speech(self, speech: Speech, now: float) -> Event:
-        response = self._responses[speech.response_id]
+        response, pcm = self._responses[speech.response_id], speech.pcm
         message = response.current
         assert isinstance(message, OutputMessage), "speech belongs to a message"
         message.sent_speech = True
-        samples = len(speech.pcm) // SAMPLE_BYTES
+        samples = len(pcm) // SAMPLE_BYTES
         self.playback.on_sent(message.id, samples, now)
         if self.echo is not None:
             starts_at = self.playback.busy_until - samples / self.rate_hz
-            self.echo.played(speech.pcm, starts_at, now)
+            self.echo.played(pcm, starts_at, now)
         if response.credited:
             self._count_sent(response, samples)
-        event = audio_delta(response, message, response.encoder.encode(speech.pcm), self._extended)
+        encoder = response.encoder
+        wire = pcm if encoder.passes else encoder.encode(pcm)
+        event = audio_delta(response, message, wire, self._extended)
         if response.state is _DRAINING:
             self._end_if_delivered(response)
         return event

@@ -51,9 +51,7 @@ class StandIn(ABC):
 
     def offer(self, command: Command) -> None:
         """Hand in what the client said. What it says after the end leads to nothing."""
-        if self._session is not None:
-            self._session.offer(command)
-        elif not self._is_over:
+        if not self._is_over:
             self._offer_early(command)
 
     def reject(self, error: ErrorBody) -> None:
@@ -70,8 +68,6 @@ class StandIn(ABC):
 
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written now."""
-        if self._session is not None:
-            return self._session.pull(max_bytes)
         return Batch([Delivery(UNNUMBERED, event) for event in self._take_news()], False)
 
     def close(self, reason: str) -> None:
@@ -99,11 +95,15 @@ class StandIn(ABC):
         """Hand on to ``session`` from now on; whoever calls this attaches the connection."""
         self._session = session
         self._attachment = None  # its session knows it, and we would be a circle with it
+        # What comes for every frame goes there directly.
+        self.offer = session.offer  # type: ignore[method-assign]
+        self.pull = session.pull  # type: ignore[method-assign]
 
     def _step_back(self, attachment: Attachment) -> None:
         """Answer again, after all: the session could not be had."""
         self._session = None
         self._attachment = attachment
+        del self.offer, self.pull
 
     def _tell(self, event: ErrorEvent) -> None:
         self._errors.append(event)

@@ -90,6 +90,7 @@ def note_fills(
             if bound in held:
                 held[bound] += size
             fullest[bound] = max(fullest[bound], size / limit)
+    metrics.journal_bytes.set(held["journal"])
     for bound, total in held.items():
         metrics.held_bytes[bound].set(total)
     for bound, share in fullest.items():

@@ -5,6 +5,7 @@ This module must not change a session.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,9 +34,6 @@ STUCK_CODES = (ErrorCode.STAGE_TIMEOUT, ErrorCode.RESPONSE_INAUDIBLE)
 AUDIO_NOTE_S = 1.0
 """Audio is noted so often, with its size since the last note: each message would cost as much as
 handling it, and fill the recorder with nothing else."""
-
-JOURNAL_STEP_BYTES = 16 << 10
-"""A figure that changes by less is not worth writing for each event."""
 
 AudioClock = Callable[[], int]
 """Milliseconds of the person's audio that have come in so far."""
@@ -75,13 +73,9 @@ class SessionObserver:
 
     __slots__ = (
         "_audio_ms",
-        "_audio_sent_at",
         "_awaiting_audio",
         "_barge_in_stop",
-        "_heard_bytes",
         "_heard_hz",
-        "_heard_noted_next",
-        "_journal_bytes",
         "_late_noted_at",
         "_log",
         "_metrics",
@@ -89,13 +83,16 @@ class SessionObserver:
         "_onset_ms",
         "_output_buffer",
         "_recorder",
-        "_said_bytes",
-        "_said_noted_next",
         "_session_id",
         "_speech_began_at",
         "_speech_ended_at",
         "_ttfa",
         "_unplayed_s",
+        "heard_bytes",
+        "heard_due_at",
+        "said_at",
+        "said_bytes",
+        "said_due_at",
     )
 
     def __init__(
@@ -126,27 +123,29 @@ class SessionObserver:
                 capacity=observation.recorded_entries,
                 now=observation.clock.now(),
             )
-        self._heard_bytes = self._said_bytes = 0
-        self._heard_noted_next = self._said_noted_next = float("-inf")
-        self._late_noted_at = float("-inf")
-        self._journal_bytes = 0
+        # What comes for every frame is looked at by whoever has it: before it is due, the sound is
+        # only counted, and is told of with what comes when it is.
+        self.heard_bytes = self.said_bytes = 0
+        self.heard_due_at = math.inf if self._recorder is None else -math.inf
+        self.said_due_at = -math.inf
+        self.said_at = 0.0
+        """When sound was last sent."""
+
+        self._late_noted_at = -math.inf
         self._speech_began_at: float | None = None
         self._speech_ended_at: float | None = None
-        self._audio_sent_at = 0.0
         self._awaiting_audio = False
         self._metrics.sessions_active.inc()
         self._log.info("session_opened", model=model)
 
     def applied(self, item: SessionInput, now: float) -> None:
-        """The machine is about to take an input."""
+        """The machine is about to take an input; audio, if ``heard_due_at`` has come."""
         recorder = self._recorder
         if recorder is None:
             return
         if isinstance(item, AppendAudio):
-            self._heard_bytes += len(item.audio)
-            if now >= self._heard_noted_next:
-                recorder.record(AppendAudio, now, self._heard_bytes)
-                self._heard_noted_next, self._heard_bytes = now + AUDIO_NOTE_S, 0
+            recorder.record(AppendAudio, now, self.heard_bytes + len(item.audio))
+            self.heard_due_at, self.heard_bytes = now + AUDIO_NOTE_S, 0
         elif isinstance(item, Output):
             payload = item.payload
             size = len(payload.pcm) if isinstance(payload, AudioChunk) else 0
@@ -159,12 +158,11 @@ class SessionObserver:
             recorder.record(type(item), now)
 
     def delivered(self, event: Event, now: float) -> None:
-        """An event was handed to the connection."""
+        """An event was handed to the connection; sound, if ``said_due_at`` has come."""
         if isinstance(event, AudioDelta):
-            self._audio_sent_at = now
-            self._said_bytes += len(event.delta)
-            if self._awaiting_audio or now >= self._said_noted_next:
-                self._audio_delivered(now)
+            self.said_at = now
+            self.said_bytes += len(event.delta)
+            self._audio_delivered(now)
             return
         if self._recorder is not None:
             self._recorder.record(type(event), now)
@@ -175,6 +173,7 @@ class SessionObserver:
                 self._speech_ended_at = self._moment(end_ms, now)
             case ResponseCreated():
                 self._awaiting_audio = True
+                self.said_due_at = -math.inf
             case ResponseDone(response=response):
                 self._awaiting_audio = False
                 details = response.status_details
@@ -182,7 +181,7 @@ class SessionObserver:
                 if response.status == "cancelled" and reason in STOPS:
                     self._metrics.epochs[reason].inc()
                 if reason == TURN_DETECTED and self._speech_began_at is not None:
-                    stopped_s = self._audio_sent_at - self._speech_began_at
+                    stopped_s = self.said_at - self._speech_began_at
                     self._barge_in_stop.observe(max(0.0, stopped_s))
                 if response.status == "failed" and reason in STUCK_CODES:
                     self._stuck(response, reason)
@@ -225,14 +224,6 @@ class SessionObserver:
         if change > 0:
             self._log.info("session_detached")
 
-    def journal_holds(self, size: int) -> None:
-        """So many bytes are kept for the next connection."""
-        change = size - self._journal_bytes
-        if size and -JOURNAL_STEP_BYTES < change < JOURNAL_STEP_BYTES:
-            return
-        self._metrics.journal_bytes.inc(change)
-        self._journal_bytes = size
-
     def closed(self, reason: str, stale_dropped: int) -> None:
         """The session is over."""
         self._metrics.sessions_active.inc(-1)
@@ -250,11 +241,10 @@ class SessionObserver:
 
     def _audio_delivered(self, now: float) -> None:
         """Audio that is worth a note: the first of an answer, and some once a second."""
-        if now >= self._said_noted_next:
-            if self._recorder is not None:
-                self._recorder.record(AudioDelta, now, self._said_bytes)
-            self._output_buffer.observe(self._unplayed_s(now))
-            self._said_noted_next, self._said_bytes = now + AUDIO_NOTE_S, 0
+        if self._recorder is not None:
+            self._recorder.record(AudioDelta, now, self.said_bytes)
+        self._output_buffer.observe(self._unplayed_s(now))
+        self.said_due_at, self.said_bytes = now + AUDIO_NOTE_S, 0
         if self._awaiting_audio:
             self._awaiting_audio = False
             if self._speech_ended_at is not None:

@@ -6,6 +6,7 @@ engine passes ``WatchedEngine``. This module must not change a session, nor know
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Any
 
@@ -69,6 +70,8 @@ class TracedObserver(SessionObserver):
             if not self._audible and event.response_id == self._response_id:
                 self._audible = True
                 self._times.first_audible = now
+            if not self._audible:
+                self.said_due_at = -math.inf  # that was another answer's
             return
         match event:
             case SpeechStarted() if not self._response_id:

@@ -54,14 +54,13 @@ def test_an_answer_may_finish_within_the_grace_period() -> None:
 
 def test_a_client_that_takes_nothing_stalls_unless_nobody_is_there() -> None:
     life = lifetime()
-    life.waits(T)
-    life.waits(T + 5)
+    life.waiting_since = T
     assert life.next_deadline() == T + 10
     assert not life.stalled(T + 9)
     assert life.stalled(T + 10)
     life.detach(T + 10)
     assert life.detached
-    life.took(T + 11, True)
+    life.waiting_since = T + 11  # it took some, and there is more
     assert not life.stalled(T + 500)
     life.attach(T + 500)
     assert not life.detached

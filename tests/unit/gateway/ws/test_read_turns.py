@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+from duologue.gateway.ws.heartbeat import Heartbeat
 from duologue.gateway.ws.read_turns import SLICE_BYTES, PacedParser, ReadTurns
 from duologue.gateway.ws.reading_gate import ReadingGate
 
@@ -29,7 +30,8 @@ class Client:
 
     def __init__(self, turns: ReadTurns, seen: list[tuple[str, int]], name: str = "") -> None:
         self.transport = FakeTransport()
-        self.heard = self.failed = 0
+        self.failed = 0
+        self._seconds = 0.0
         self.fed = b""
         self.lost = False
         self.chokes_at = b"never"
@@ -37,7 +39,8 @@ class Client:
         self._name = name
         self.on_slice: Callable[[], None] = lambda: None
         self.gate = ReadingGate(cast(asyncio.Transport, self.transport))
-        self.paced = PacedParser(self, self.gate, turns, self._hear, self._fail)
+        self.heartbeat = Heartbeat(20.0, 0.0)
+        self.paced = PacedParser(self, self.gate, turns, self.heartbeat, self._later, self._fail)
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         self.fed += data
@@ -48,8 +51,10 @@ class Client:
     def feed_eof(self) -> None:
         self.lost = True
 
-    def _hear(self) -> None:
-        self.heard += 1
+    def _later(self) -> float:
+        """Tell the time: a second later each time."""
+        self._seconds += 1
+        return self._seconds
 
     def _fail(self) -> None:
         self.failed += 1
@@ -79,7 +84,8 @@ async def test_much_is_parsed_in_slices_and_the_loop_turns_between_them() -> Non
     assert not client.transport.reading
     assert await emptied(turns) >= 5
     assert [size for _, size in seen] == [SLICE_BYTES] * 4 + [3]
-    assert (client.fed, client.heard, client.transport.reading) == (data, 6, True)
+    assert (client.fed, client.transport.reading) == (data, True)
+    assert client.heartbeat.heard_at == 6  # what came, and five slices of it
 
 
 async def test_what_follows_a_flood_waits_behind_it() -> None:

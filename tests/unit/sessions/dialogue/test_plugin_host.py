@@ -44,7 +44,7 @@ def test_the_plugin_gets_its_own_state_and_the_input_and_answers_in_order() -> N
     bench = Bench()
     effects: list[PluginEffect] = [SayText("r1", "a"), StopRequest("tts"), BeginResponse()]
     bench.plugin.then(*effects)
-    assert list(bench.host.step(Tick(1))) == effects
+    assert list(bench.host.plugin.step(bench.host.state, Tick(1))) == effects
     assert bench.plugin.seen == [Tick(1)]
     assert bench.host.capabilities == Capabilities()
 

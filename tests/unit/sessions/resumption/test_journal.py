@@ -38,7 +38,7 @@ def words(text: str = "word", item: str = "i") -> AudioTranscriptDelta:
 def journal_of(*events: Event, max_bytes: int = 1 << 20, also: int = 0) -> Journal:
     journal = Journal(max_bytes, Held(also))
     for seq, event in enumerate(events, 1):
-        journal.record(Delivery(seq, event))
+        journal.record([Delivery(seq, event)])
     return journal
 
 
@@ -108,7 +108,7 @@ def test_what_is_held_elsewhere_counts() -> None:
     beside = Held(0)
     journal = Journal(10_000, beside)
     for seq in range(1, 8):
-        journal.record(Delivery(seq, sound()))
+        journal.record([Delivery(seq, sound())])
     assert len(journal) == 7
     beside.held_bytes = 9_000
     journal.fit()
@@ -127,7 +127,7 @@ def test_what_waits_to_be_sent_again_is_not_dropped_without_a_word(
     beside = Held(0)
     journal = Journal(20_000, beside)
     for seq in range(1, 8):
-        journal.record(Delivery(seq, kind()))
+        journal.record([Delivery(seq, kind())])
     journal.rewind(2)
     assert journal.replay().seq == 3
     beside.held_bytes = 15_000
@@ -205,7 +205,7 @@ class JournalModel(RuleBasedStateMachine):
 
     def _send(self, event: Event) -> None:
         self.sent.append(event)
-        self.journal.record(Delivery(len(self.sent), event))
+        self.journal.record([Delivery(len(self.sent), event)])
 
     @invariant()
     def bounded_and_accounted(self) -> None:
