@@ -45,6 +45,12 @@ _APPEND_HEAD = b'{"type":"input_audio_buffer.append","audio":"'
 _APPEND_HEAD_BYTES = len(_APPEND_HEAD)
 MAX_APPEND_BASE64_BYTES = (MAX_APPEND_BYTES + 2) // 3 * 4
 _MAX_TIDY_APPEND_BYTES = _APPEND_HEAD_BYTES + MAX_APPEND_BASE64_BYTES + 2
+WORTH_A_VIEW_BYTES = 64 * 1024
+"""A longer message is not copied, nor looked through, where that can be helped."""
+
+NO_TEXT = b'""'
+"""What stands for the audio in a message without it."""
+
 _CLOSING_BRACE = ord("}")
 _QUOTE = ord('"')
 
@@ -119,8 +125,9 @@ def decode_command(message: bytes | str) -> Command:
         and message[-1] == _CLOSING_BRACE
         and size <= _MAX_TIDY_APPEND_BYTES
     ):
+        text = message if size < WORTH_A_VIEW_BYTES else memoryview(message)
         try:
-            return AppendAudio(audio=_decode_base64(message[_APPEND_HEAD_BYTES:-2], None, True))
+            return AppendAudio(audio=_decode_base64(text[_APPEND_HEAD_BYTES:-2], None, True))
         except binascii.Error:
             pass  # the typed path says what is wrong with it
     return _decode_typed(message)
@@ -201,6 +208,10 @@ def _audio_delta(wire: _DeltaWire) -> AudioDelta:
 
 def _decode_typed(message: bytes) -> Command:
     refuse_many_json_values(message)
+    if (cut := without_audio(message)) is not None:
+        append = _long_append(*cut)
+        if append is not None:
+            return append
     try:
         decoded = _COMMANDS.decode(message)
     except (msgspec.MsgspecError, RecursionError) as exc:
@@ -217,8 +228,49 @@ def _decode_typed(message: bytes) -> Command:
     return command
 
 
-def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
-    """Finish an append that has spaces, an ``event_id`` or another order of keys."""
+def without_audio(message: bytes) -> tuple[bytes, memoryview] | None:
+    """Return a long message without its audio, and the audio, with its quotes.
+
+    The decoder would look through all of the text, and hold everybody up for tens of milliseconds.
+
+    Returns:
+        None for a message that has no long text behind a key ``audio``.
+    """
+    if len(message) < WORTH_A_VIEW_BYTES:
+        return None
+    opening = message.find(b'"', message.find(b'"audio"') + len(b'"audio"'))
+    closing = message.find(b'"', opening + 1)
+    if closing - opening < WORTH_A_VIEW_BYTES:
+        return None
+    rest = message[: opening + 1] + message[closing:]
+    return rest, memoryview(message)[opening : closing + 1]
+
+
+def _long_append(rest: bytes, text: memoryview) -> AppendAudio | None:
+    """Read an append without its audio; None: it is none, or not as it should be."""
+    try:
+        wire = _COMMANDS.decode(rest)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if type(wire) is not _AppendWire or bytes(wire.audio) != NO_TEXT:
+        return None
+    try:
+        audio = decode_base64(text, "audio")
+    except ClientError:
+        return None  # the decoder has something to say first
+    try:
+        return _append(wire, rest, audio)
+    except ClientError as exc:
+        exc.event_id = readable_event_id(rest)
+        raise
+
+
+def _append(wire: _AppendWire, message: bytes, audio: bytes | None = None) -> AppendAudio:
+    """Finish an append that has spaces, an ``event_id`` or another order of keys.
+
+    Args:
+        audio: Where the message is without it.
+    """
     key_end = message.find(b'"audio"') + len(b'"audio"')
     opening = message.find(b'"', key_end)
     envelope = message[:opening] + message[message.find(b'"', opening + 1) :]
@@ -228,7 +280,9 @@ def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
     if wire.event_id is not None and len(wire.event_id) > MAX_EVENT_ID_CHARS:
         size = len(wire.event_id)
         raise over_limit("event_id", size, MAX_EVENT_ID_CHARS, "event_id", "characters")
-    return AppendAudio(audio=decode_base64(wire.audio, "audio"), event_id=wire.event_id)
+    if audio is None:
+        audio = decode_base64(wire.audio, "audio")
+    return AppendAudio(audio=audio, event_id=wire.event_id)
 
 
 def _second_reading(message: bytes, exc: Exception) -> Command:
@@ -243,7 +297,7 @@ def _second_reading(message: bytes, exc: Exception) -> Command:
     raise refusal(exc, message) from None
 
 
-def decode_base64(raw: msgspec.Raw, param: str) -> bytes:
+def decode_base64(raw: msgspec.Raw | memoryview, param: str) -> bytes:
     """Decode the base64 of a JSON string that has not been read yet.
 
     Raises:
@@ -268,7 +322,7 @@ def decode_base64(raw: msgspec.Raw, param: str) -> bytes:
         raise _bad_base64(param) from exc
 
 
-def _unescaped(text: msgspec.Raw, param: str) -> bytes:
+def _unescaped(text: msgspec.Raw | memoryview, param: str) -> bytes:
     try:
         return _STRINGS.decode(text).encode("ascii")
     except (msgspec.MsgspecError, UnicodeEncodeError) as exc:

@@ -176,7 +176,7 @@ class Session:
             self.last_event_id = command.event_id
         if type(command) is AcknowledgeEvents:
             try:  # it waits for no turn, since it leads to nothing
-                self._acknowledge(command)
+                self._acknowledge(command.server_event_seq)
             except ClientError as exc:
                 self.reject(error_body(exc, command.event_id))
         elif (
@@ -258,17 +258,17 @@ class Session:
         """Give up the connection, which takes nothing; another one may come."""
         raise AssertionError("a session that ends with its connection does not give it up")
 
-    def _acknowledge(self, ack: AcknowledgeEvents) -> None:
-        """Note which events the client has.
+    def _acknowledge(self, seq: int) -> None:
+        """Note that the client has every event up to a number.
 
         Raises:
             ClientError: It cannot say so here, or there is no such event.
         """
         if self.machine.ended is None:
             self.machine.acknowledge(self._now())
-            if not 0 <= ack.server_event_seq <= self._seq:
+            if not 0 <= seq <= self._seq:
                 raise refused(
-                    f"server_event_seq is {ack.server_event_seq}, the latest event is {self._seq}",
+                    f"server_event_seq is {seq}, the latest event is {self._seq}",
                     "server_event_seq",
                     ErrorCode.INVALID_EVENT_ACK,
                 )

@@ -39,7 +39,14 @@ from duologue.protocol.duplex.wire_commands import (
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event
 from duologue.protocol.flat_fields import FlatCreateResponse
-from duologue.protocol.json_codec import MAX_APPEND_BASE64_BYTES, decode_base64, to_utf8
+from duologue.protocol.json_codec import (
+    MAX_APPEND_BASE64_BYTES,
+    NO_TEXT,
+    WORTH_A_VIEW_BYTES,
+    decode_base64,
+    to_utf8,
+    without_audio,
+)
 from duologue.protocol.json_refusals import (
     event_type,
     readable_event_id,
@@ -120,6 +127,10 @@ def decode_duplex_command(message: bytes | str) -> Command:
     if tidy is not None:
         return tidy
     refuse_many_json_values(message)
+    if (cut := without_audio(message)) is not None:
+        append = _long_append(*cut)
+        if append is not None:
+            return append
     try:
         decoded = _COMMANDS.decode(message)
     except (msgspec.MsgspecError, RecursionError) as exc:
@@ -189,7 +200,8 @@ def _tidy_append(message: bytes, start: int) -> AppendAudio | None:
         return None
     rest = message[end + 1 :]
     try:
-        audio = _decode_base64(message[start:end], None, True)
+        text = message if end < WORTH_A_VIEW_BYTES else memoryview(message)
+        audio = _decode_base64(text[start:end], None, True)
         if rest == b"}":
             return AppendAudio(audio=audio)
         if rest.startswith(_START_SAMPLE) and rest.count(b'"') == 2:
@@ -216,6 +228,26 @@ def _tidy_ack(message: bytes) -> AcknowledgeEvents | None:
     return None
 
 
+def _long_append(rest: bytes, text: memoryview) -> AppendAudio | None:
+    """Read an append without its audio; None: it is none, or not as it should be."""
+    try:
+        wire = _COMMANDS.decode(rest)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    if type(wire) is not _AppendWire or wire.audio is UNSET or bytes(wire.audio) != NO_TEXT:
+        return None
+    try:
+        audio = decode_base64(text, "audio")
+    except ClientError:
+        return None  # the decoder has something to say first
+    try:
+        refuse_duplicate_keys(rest)
+        return placed_audio(wire, audio)
+    except ClientError as exc:
+        exc.event_id = exc.event_id or readable_event_id(rest)
+        raise
+
+
 def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
     name = "audio" if wire.audio is not UNSET else "delta"
     raw = wire.audio if wire.audio is not UNSET else wire.delta
@@ -223,17 +255,20 @@ def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
         raise refused("audio is required", "audio", ErrorCode.MISSING_PARAMETER)
     # The audio itself holds no keys: what is looked through is as short as other messages.
     start, end = _place(memoryview(raw), message)
-    refuse_duplicate_keys(message[:start] + b'""' + message[end:])
+    refuse_duplicate_keys(message[:start] + b'""' + message[end:] if end else message)
     return placed_audio(wire, decode_base64(raw, name))
 
 
 def _place(text: memoryview, message: bytes) -> tuple[int, int]:
-    """Return where a string stands that is in a message; to look for all of a long one is slow."""
+    """Return where a string stands that is in a message; nowhere, if that is not quickly told.
+
+    Told by its beginning and its length, since to compare all of a long one is slow.
+    """
     head = bytes(text[:_TELLING_BYTES])
     start = message.find(head)
-    while message[start : start + len(text)] != text:
+    while start >= 0 and message.find(b'"', start + 1) != start + len(text) - 1:
         start = message.find(head, start + 1)
-    return start, start + len(text)
+    return (start, start + len(text)) if start >= 0 else (0, 0)
 
 
 def _second_reading(message: bytes, exc: Exception) -> Command:

@@ -11,7 +11,6 @@ import math
 from duologue.core.clock import Clock
 from duologue.core.wheel import TimerWheel
 from duologue.engines.ports import EnginePort
-from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.inbox import Inbox
 from duologue.sessions.machine import SessionMachine
@@ -110,10 +109,10 @@ class ResumableSession(Session):
             self._lose_connection()
             attachment.on_let_go(reason, ())
 
-    def _acknowledge(self, ack: AcknowledgeEvents) -> None:
-        super()._acknowledge(ack)
+    def _acknowledge(self, seq: int) -> None:
+        super()._acknowledge(seq)
         if self.machine.ended is None:
-            self._resumption.on_acknowledged(ack.server_event_seq)
+            self._resumption.on_acknowledged(seq)
 
     def _next_deadline(self) -> float:
         return min(super()._next_deadline(), self._resumption.lease.expires_at())

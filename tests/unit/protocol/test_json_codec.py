@@ -161,6 +161,46 @@ def test_an_append_without_audio_is_refused() -> None:
     assert (error.code, error.param, error.event_id) == ("missing_required_parameter", "audio", "e")
 
 
+LONG_PCM = bytes(range(256)) * 1024
+LONG = base64.b64encode(LONG_PCM)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b'{"type": "input_audio_buffer.append", "event_id": "e", "audio": "%b"}' % LONG,
+        b'{"audio":"%b","event_id":"e","type":"input_audio_buffer.append"}' % LONG,
+        b'{"event_id":"e","type":"input_audio_buffer.append","audio":"%b"}'
+        % LONG.replace(b"/", b"\\/"),
+        b'{"event_id":"e","type":"input_audio_buffer.append","more":"\\"audio\\"","audio":"%b"}'
+        % LONG,
+    ],
+)
+def test_a_long_append_reads_as_a_short_one_however_it_is_written(message: bytes) -> None:
+    assert decode_command(message) == AppendAudio(audio=LONG_PCM, event_id="e")
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "param"),
+    [
+        (b'"event_id":"e","audio":"%b","audio":""' % LONG, "invalid_value", "audio"),
+        (b'"event_id":"e","event_id":"e","audio":"%b"' % LONG, "invalid_value", "event_id"),
+        (b'"event_id":"e","audio":"%b*"' % LONG, "invalid_base64", "audio"),
+        (b'"event_id":"e","audio":"%b\n"' % LONG, "invalid_json", None),
+        (b'"event_id":"e","audio":"%b\\""' % LONG, "invalid_base64", "audio"),
+    ],
+)
+def test_a_long_append_is_refused_for_what_a_short_one_is(
+    fields: bytes, code: str, param: str | None
+) -> None:
+    long, short = (
+        refused(b'{"type":"input_audio_buffer.append",%b}' % fields.replace(LONG, text))
+        for text in (LONG, b"AAAA")
+    )
+    assert (long.code, long.param) == (code, param)
+    assert (long.code, long.param, long.event_id) == (short.code, short.param, short.event_id)
+
+
 def test_empty_audio_is_allowed() -> None:
     assert decode_command(append(b"")) == AppendAudio(audio=b"")
 

@@ -151,6 +151,31 @@ def test_the_short_way_of_an_append_leads_to_the_same_as_the_long_one(
     assert outcome({**kind, **append}) == outcome({**append, **kind})
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"start_sample": 5},
+        {"delta": "AAAA"},
+        {"start_sample": -1},
+        {"start_sample": 7, "format": "mp3"},
+        {"format": "pcm16", "sample_rate_hz": 24000},
+    ],
+)
+def test_a_long_append_reads_as_a_short_one(more: dict[str, Any]) -> None:
+    def outcome(size: int) -> Any:
+        text = base64.b64encode(bytes(size)).decode()
+        fields = {"event_id": "e", **more, "audio": text, "type": "input_audio_buffer.append"}
+        try:
+            append = decode_duplex_command(json.dumps(fields))
+        except ClientError as exc:
+            return exc.code, exc.param, exc.event_id
+        assert isinstance(append, AppendAudio)
+        assert append.audio == bytes(size)
+        return msgspec.structs.replace(append, audio=b"")
+
+    assert outcome(300_000) == outcome(3)
+
+
 @given(
     seq=st.integers(-2, 1 << 70) | st.sampled_from([1.0, 1.5, True, None, "5", {}, [1]]),
     more=st.dictionaries(st.sampled_from(["event_id", "x"]), st.text(max_size=3)),
