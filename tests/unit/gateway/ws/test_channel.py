@@ -109,7 +109,7 @@ async def test_a_peer_that_was_to_wait_is_read_after_our_goodbye() -> None:
     scene.channel.hold(True)
     scene.channel.close(1000, "")
     assert scene.channel.held == (True, False)
-    scene.channel._take(WSMsgType.CLOSE, 1000)
+    scene.channel.on_control(WSMsgType.CLOSE, 1000)
     await task
 
 
@@ -144,7 +144,7 @@ async def test_a_goodbye_is_written_whatever_waits_before_it() -> None:
     assert not scene.channel.can_send()
     scene.channel.close(1013, "too slow")
     assert scene.transport.written == [close_frame(1013, "too slow")]
-    scene.channel._take(WSMsgType.CLOSE, 1013)
+    scene.channel.on_control(WSMsgType.CLOSE, 1013)
     await task
     assert scene.transport.calls == ["close"]
     scene.clock.advance(2.1)
@@ -156,19 +156,19 @@ async def test_a_pong_may_pass_the_high_water_and_no_higher_mark() -> None:
     scene = Scene()
     task = await running(scene)
     scene.transport.waiting = MAX_WAITING_PONG_BYTES - 1
-    scene.channel._take(WSMsgType.PING, bytearray(b"a"))
+    scene.channel.on_control(WSMsgType.PING, bytearray(b"a"))
     scene.transport.waiting = MAX_WAITING_PONG_BYTES
-    scene.channel._take(WSMsgType.PING, bytearray(b"b"))
+    scene.channel.on_control(WSMsgType.PING, bytearray(b"b"))
     assert scene.transport.written == [pong_frame(b"a")]
-    scene.channel._take(WSMsgType.CLOSE, 1000)
+    scene.channel.on_control(WSMsgType.CLOSE, 1000)
     await task
 
 
 async def test_messages_behind_a_goodbye_are_not_handed_on() -> None:
     scene = Scene()
     task = await running(scene)
-    scene.channel._take(WSMsgType.TEXT, b"before")
-    scene.channel._take(WSMsgType.CLOSE, 1000)
-    scene.channel._take(WSMsgType.TEXT, b"behind")
+    scene.channel.on_message(b"before")
+    scene.channel.on_control(WSMsgType.CLOSE, 1000)
+    scene.channel.on_message(b"behind")
     await task
     assert scene.messages == [b"before"]
