@@ -44,6 +44,9 @@ CONFIG: dict[str, Any] = {
 }
 
 
+_NUMBERS = struct.pack("<65536h", *range(-32768, 32768))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What became of all calls.
@@ -62,8 +65,14 @@ class Outcome:
 
 
 def counting(start: int, samples: int) -> bytes:
-    """Return samples that are their own numbers."""
-    return struct.pack(f"<{samples}h", *(n % 65536 - 32768 for n in range(start, start + samples)))
+    """Return samples that are their own numbers.
+
+    Fifty microphones may take no time themselves: who comes back waits for the same cores.
+    """
+    begin = 2 * (start % 65536)
+    rounds = (begin + 2 * samples) // len(_NUMBERS) + 1
+    numbers = _NUMBERS if rounds == 1 else _NUMBERS * rounds
+    return numbers[begin : begin + 2 * samples]
 
 
 class CountingCall:
