@@ -19,7 +19,7 @@ from tests.fakes.media_gateway import MediaGateway, media_gateway, media_setting
 
 pytestmark = [
     pytest.mark.diffusion,
-    pytest.mark.timeout(90),
+    pytest.mark.timeout(240),  # two workers load their libraries
     pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning"),
     pytest.mark.filterwarnings("ignore:.*past_key_values.*:FutureWarning"),
 ]
