@@ -99,7 +99,7 @@ def lines(start: StartReport) -> list[str]:
     width = max(len(each.worker) for each in start.workers)
     head = f"{count} {plural} loaded in {start.took_s:.1f} s"
     if count > 1:
-        head += f", side by side ({start.summed_s:.1f} s in all)"
+        head += f" ({start.summed_s:.1f} s one after the other)"
     return [head, *(_line(each, width) for each in start.workers)]
 
 

@@ -45,7 +45,7 @@ def test_a_person_reads_a_line_for_each_worker() -> None:
     slow = timeline(("spawn", 0.4), ("import", 0.01), ("load", 3), ("warm_up", 0.25))
     made = report([("llm/0", slow), ("vad/0", timeline(("spawn", 0.3)))], 3.7)
     assert lines(made) == [
-        "2 models loaded in 3.7 s, side by side (4.0 s in all)",
+        "2 models loaded in 3.7 s (4.0 s one after the other)",
         "  llm/0    3.7 s  spawn 0.4, load 3.0, warm up 0.2",
         "  vad/0    0.3 s  spawn 0.3",
     ]
