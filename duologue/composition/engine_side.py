@@ -6,7 +6,7 @@ This module must not know gateways, nor whether one is in the same process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +26,9 @@ from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.duplex_plugins.registry import make_plugin
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.pipeline import BUILT_IN_FOLDER, Pipeline, load_pipelines, stage_keys
+from duologue.engines.ports import WorkClass
 from duologue.gateway.admission import Workers
+from duologue.gateway.http.settings import ClassWeights
 from duologue.gateway.settings import NOT_KEYS
 from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
@@ -177,20 +179,42 @@ def make_engine_side(
     )
     queue = CallQueue(settings.gateway.queued_calls, metrics.calls_queued)
     host = LocalHost(sessions, clock, wheel, queue)
-    jobs = make_job_desk(settings, pipelines.values(), engine, clock, new_id or id_maker())
     http = settings.gateway.http
+    slots = RequestSlots(
+        http.max_requests,
+        http.queued_requests,
+        class_weights(http.class_weights, pipelines.values()),
+        clock=clock,
+        metrics=metrics,
+    )
+    jobs = make_job_desk(
+        settings,
+        pipelines.values(),
+        engine,
+        clock,
+        new_id or id_maker(),
+        slots.taken_by_job,
+    )
     return EngineSide(
         engine=engine,
         plugins=plugins,
         sessions=sessions,
         host=host,
-        slots=RequestSlots(http.max_requests, http.queued_requests),
+        slots=slots,
         jobs=jobs,
         metrics=metrics,
         wheel=wheel,
         recordings=recordings,
         traces=traces,
     )
+
+
+def class_weights(weights: ClassWeights, pipelines: Iterable[Pipeline]) -> Mapping[WorkClass, int]:
+    """Return the weights of the classes that plain requests can have here."""
+    found = {WorkClass.INTERACTIVE: weights.interactive}
+    if any(pipeline.offer is not None for pipeline in pipelines):
+        found[WorkClass.BATCH] = weights.batch
+    return found
 
 
 def make_plugins(settings: Settings) -> Mapping[str, DuplexPlugin]:

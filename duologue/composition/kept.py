@@ -5,7 +5,8 @@ This module must not know which process keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from duologue.core.clock import Clock
@@ -13,6 +14,7 @@ from duologue.core.ids import IdMaker
 from duologue.engines.pipeline import Pipeline
 from duologue.engines.ports import EnginePort
 from duologue.gateway.http.settings import HttpSettings
+from duologue.gateway.keyring import job_caller
 from duologue.gateway.media.filming import VIDEO_JOB, Filming
 from duologue.gateway.route_requests import RouteRequests
 from duologue.hosts.answers import LocalAnswers
@@ -30,8 +32,13 @@ def make_job_desk(
     engine: EnginePort,
     clock: Clock,
     new_id: IdMaker,
+    turn: Callable[[str], AbstractAsyncContextManager[None]],
 ) -> JobDesk | None:
-    """Return the desk, which has yet to be opened; ``None`` where no model makes videos."""
+    """Return the desk, which has yet to be opened; ``None`` where no model makes videos.
+
+    Args:
+        turn: Holds a slot for a job of somebody, once there is one.
+    """
     if not makes_videos(pipelines):
         return None
     # The database's library is loaded only where it is needed.
@@ -47,6 +54,12 @@ def make_job_desk(
         {VIDEO_JOB: Filming(client).work},
         settings.jobs,
         clock,
+        turn=turn,
+        quotas={
+            job_caller(key.key.get_secret_value()): key.max_jobs
+            for key in settings.gateway.named_keys
+            if key.max_jobs is not None
+        },
     )
 
 

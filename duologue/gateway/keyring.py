@@ -5,6 +5,7 @@ This module must not know where callers put keys, nor what they want.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -70,6 +71,11 @@ class Keyring:
         return _in_force(self._keys[name], wall_time)
 
 
+def job_caller(key: str) -> str:
+    """Return what stands in a job for the key that it was asked for with; empty for none."""
+    return hashlib.sha256(as_bytes(key)).hexdigest()
+
+
 def as_bytes(key: str) -> bytes:
     """Return a key for comparison.
 
@@ -89,7 +95,7 @@ def _keys(settings: GatewaySettings) -> Iterator[Key]:
         yield Key(Owner(name), as_bytes(secret.get_secret_value()))
     for named in settings.named_keys:
         yield Key(
-            Owner(named.name, named.max_sessions),
+            Owner(named.name, named.max_sessions, named.max_requests),
             as_bytes(named.key.get_secret_value()),
             named.requests_per_minute,
             None if named.expires_at is None else named.expires_at.timestamp(),

@@ -32,6 +32,12 @@ class ApiKeySettings(Section):
     max_sessions: Annotated[int, Field(ge=1)] | None = None
     """Calls that may go on at once with this key and its client secrets."""
 
+    max_requests: Annotated[int, Field(ge=1)] | None = None
+    """Plain HTTP requests of this key that may be worked on at a time."""
+
+    max_jobs: Annotated[int, Field(ge=1)] | None = None
+    """Jobs of this key, as videos, that may wait or be worked on."""
+
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     """Requests with this key and its client secrets: as many at once, and as many per minute."""
 

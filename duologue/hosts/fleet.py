@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 
+import msgspec
+
 from duologue.core.errors import AuthError, CapacityError, UnknownSession
 from duologue.engines.ports import EnginePort
 from duologue.hosts.faults import host_lost
@@ -234,15 +236,15 @@ class HostFleet:
     def _engines(self) -> list[EnginePort]:
         return [host.engine for host in self._by_work()]
 
-    async def _slot(self, wait_s: float) -> Joined:
+    async def _slot(self, wanted: Slot) -> Joined:
         """Take a slot where one is free, else wait for one where the request would go."""
         hosts = self._by_work()
         if len(hosts) > 1:
             for host in hosts:
                 with suppress(CapacityError):
-                    return await host.open(Slot(wait_s=0))
+                    return await host.open(msgspec.structs.replace(wanted, wait_s=0))
         for host in hosts:
-            return await host.open(Slot(wait_s=wait_s))
+            return await host.open(wanted)
         raise host_lost()
 
     def _keepers(self) -> list[Keeper]:

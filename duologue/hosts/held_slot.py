@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from duologue.hosts.class_slots import Ticket
 from duologue.hosts.port import Slot
 from duologue.hosts.request_slots import RequestSlots
 from duologue.protocol.commands import Command
@@ -21,9 +22,10 @@ _OVER = "closed"
 class HeldSlot:
     """One slot, at the host. A ``Joined``."""
 
-    def __init__(self, slots: RequestSlots) -> None:
+    def __init__(self, slots: RequestSlots, ticket: Ticket) -> None:
         self.id = ""
         self._slots: RequestSlots | None = slots
+        self._ticket = ticket
 
     def attach(self, _attachment: Attachment) -> None:
         """Nobody listens to a slot."""
@@ -49,33 +51,33 @@ class HeldSlot:
         """Give it back."""
         slots, self._slots = self._slots, None
         if slots is not None:
-            slots.give_back()
+            slots.give_back(self._ticket)
 
 
 async def held_slot(slots: RequestSlots, wanted: Slot) -> Joined:
     """Take a slot for somebody at the other end of a link.
 
     Raises:
+        RateLimited: The owner has as many as it may.
         CapacityError: There is none.
     """
-    await slots.take(wanted.wait_s)
-    return HeldSlot(slots)
+    return HeldSlot(slots, await slots.take(wanted))
 
 
 class HostSlots:
     """The slots of session hosts, as seen from a gateway. A ``SlotsPort``.
 
     Args:
-        open: Takes a slot, for which a request would wait so long; raises ``CapacityError``.
+        open: Takes a slot; raises ``RateLimited`` or ``CapacityError``.
     """
 
-    def __init__(self, open: Callable[[float], Awaitable[Joined]]) -> None:
+    def __init__(self, open: Callable[[Slot], Awaitable[Joined]]) -> None:
         self._open = open
 
     @asynccontextmanager
-    async def taken(self, wait_s: float) -> AsyncIterator[None]:
-        """Hold a slot; raises ``CapacityError``."""
-        slot = await self._open(wait_s)
+    async def taken(self, wanted: Slot) -> AsyncIterator[None]:
+        """Hold a slot; raises ``RateLimited`` or ``CapacityError``."""
+        slot = await self._open(wanted)
         try:
             yield
         finally:

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from duologue.engines.ports import WorkClass
 from duologue.protocol.session_config import AnySession, SessionKind
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.owners import ANYBODY, Owner
@@ -82,10 +83,14 @@ class Slot(_Arrival, frozen=True, kw_only=True):
     """A plain request wants to be worked on: no client, but it comes, waits and leaves like one.
 
     Args:
-        wait_s: It would wait so long.
+        wait_s: It would wait so long; 0: not at all.
+        work: Its class.
+        owner: Whose it is.
     """
 
     wait_s: float
+    work: WorkClass = WorkClass.INTERACTIVE
+    owner: Owner = ANYBODY
 
 
 Wanted: TypeAlias = Arrival | Slot

@@ -1,32 +1,33 @@
-"""How many plain requests are worked on at a time, and who waits for one of the slots.
+"""Plain requests that are worked on, and those that wait: the one place that lets them in.
 
-A slot that becomes free goes to whoever has waited longest. This module must not know what a
-request is about.
+This module must not know what a request is about, nor how it is decided who is next.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
-from duologue.core.errors import CapacityError
+from duologue.core.clock import Clock, SystemClock
+from duologue.core.errors import CapacityError, RateLimited
+from duologue.engines.ports import WorkClass
+from duologue.hosts.class_slots import ClassSlots, Ticket
+from duologue.hosts.port import Slot
+from duologue.telemetry import LabelSets, Metrics
 
-RETRY_AFTER_S = 2.0
+ONE_CLASS: Mapping[WorkClass, int] = {WorkClass.INTERACTIVE: 1}
 
 
 class SlotsPort(Protocol):
     """The slots, wherever they are counted."""
 
-    def taken(self, wait_s: float) -> AbstractAsyncContextManager[None]:
+    def taken(self, wanted: Slot) -> AbstractAsyncContextManager[None]:
         """Hold a slot.
 
-        Args:
-            wait_s: How long the client would wait for one; 0: not at all.
-
         Raises:
+            RateLimited: The owner has as many as it may.
             CapacityError: There is none, or whoever counts cannot be reached.
         """
         ...
@@ -38,75 +39,102 @@ class RequestSlots:
     Args:
         limit: How many there are.
         queue: How many requests may wait; 0: none.
+        weights: Of the classes of work that there are.
 
     Concurrency:
         Belongs to the event loop.
     """
 
-    def __init__(self, limit: int, queue: int) -> None:
-        self._limit = limit
-        self._queue = queue
-        self._taken = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+    def __init__(
+        self,
+        limit: int,
+        queue: int,
+        weights: Mapping[WorkClass, int] = ONE_CLASS,
+        *,
+        clock: Clock | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._slots = ClassSlots(limit, queue, weights)
+        self._clock = clock or SystemClock()
+        self._metrics = metrics or Metrics(LabelSets())
+        self._turns: dict[Ticket, asyncio.Future[None]] = {}
 
     @property
     def fill(self) -> float:
         """Slots that are taken, as a share of all."""
-        return self._taken / self._limit
+        return self._slots.taken.total() / self._slots.limit
 
     @property
     def waiting(self) -> int:
         """How many wait for one."""
-        return len(self._waiting)
+        return len(self._slots.waiting)
 
     @asynccontextmanager
-    async def taken(self, wait_s: float) -> AsyncIterator[None]:
-        """Hold a slot.
-
-        Args:
-            wait_s: How long the client would wait for one; 0: not at all.
-
-        Raises:
-            CapacityError: There is none.
-        """
-        await self.take(wait_s)
+    async def taken(self, wanted: Slot) -> AsyncIterator[None]:
+        """Hold a slot; raises ``RateLimited`` or ``CapacityError``."""
+        ticket = await self.take(wanted)
         try:
             yield
         finally:
-            self.give_back()
+            self.give_back(ticket)
 
-    async def take(self, wait_s: float) -> None:
-        """As ``taken``; what is taken is to be given back."""
-        if self._taken < self._limit:
-            self._taken += 1
-            return
-        if wait_s <= 0 or len(self._waiting) >= self._queue:
-            raise self._full()
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+    @asynccontextmanager
+    async def taken_by_job(self, owner_name: str) -> AsyncIterator[None]:
+        """Hold a slot for a job, which has been queued where jobs are, and waits for as long."""
+        ticket = Ticket(WorkClass.BATCH, owner_name)
+        await self._wait_for(ticket, None, queued=0)
         try:
-            async with asyncio.timeout(wait_s):
-                await turn
-        except BaseException as exc:
-            if turn.done() and not turn.cancelled():
-                self.give_back()  # it was handed over at the very moment
-            elif turn in self._waiting:
-                self._waiting.remove(turn)
-            if isinstance(exc, TimeoutError):
-                raise self._full() from None
+            yield
+        finally:
+            self.give_back(ticket)
+
+    async def take(self, wanted: Slot) -> Ticket:
+        """As ``taken``; the ticket is to be given back."""
+        owner = wanted.owner
+        ticket = Ticket(wanted.work, owner.name, owner.max_requests)
+        try:
+            await self._wait_for(ticket, wanted.wait_s, queued=1)
+        except (CapacityError, RateLimited) as exc:
+            self._metrics.class_refused[wanted.work.value].inc()
+            if isinstance(exc, RateLimited):
+                self._metrics.key_refused[owner.name].inc()
             raise
+        return ticket
 
-    def give_back(self) -> None:
-        """Give a slot to whoever has waited longest, or to nobody."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)  # the slot stays taken, and is another's now
-                return
-        self._taken -= 1
+    def give_back(self, ticket: Ticket) -> None:
+        """Give a slot to whoever is next, or to nobody."""
+        leaving = [ticket]
+        while leaving:
+            for following in self._slots.leave(leaving.pop(), self._clock.now()):
+                turn = self._turns.pop(following)
+                if turn.done():
+                    leaving.append(following)  # whoever waited has gone at this very moment
+                else:
+                    turn.set_result(None)
+        self._note()
 
-    def _full(self) -> CapacityError:
-        return CapacityError(
-            f"{self._taken} requests are worked on, the limit is {self._limit}",
-            retry_after_s=RETRY_AFTER_S,
-        )
+    async def _wait_for(self, ticket: Ticket, wait_s: float | None, queued: int) -> None:
+        since = self._clock.now()
+        may_wait = wait_s is None or wait_s > 0
+        if not self._slots.ask(ticket, since, may_wait=may_wait, queued=queued):
+            turn = self._turns[ticket] = asyncio.get_running_loop().create_future()
+            self._note()
+            try:
+                async with asyncio.timeout(wait_s):
+                    await turn
+            except BaseException as exc:
+                self._turns.pop(ticket, None)
+                self.give_back(ticket)  # it may have been handed over at the very moment
+                if isinstance(exc, TimeoutError):
+                    raise self._slots.refusal(ticket) from None
+                raise
+        self._metrics.class_wait[ticket.work.value].observe(self._clock.now() - since)
+        self._note()
+
+    def _note(self) -> None:
+        for work in WorkClass:
+            self._metrics.class_active[work.value].set(self._slots.taken[work])
+        waiting = self._slots.waiting
+        for work in WorkClass:
+            count = sum(ticket.work is work for ticket in waiting)
+            self._metrics.class_waiting[work.value].set(count)

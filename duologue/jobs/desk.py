@@ -7,8 +7,9 @@ must not know what the work is, nor who asks.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Protocol
@@ -17,7 +18,7 @@ import msgspec
 import structlog
 
 from duologue.core.clock import Clock
-from duologue.core.errors import CapacityError, DuologueError, ProtocolError
+from duologue.core.errors import CapacityError, DuologueError, ProtocolError, RateLimited
 from duologue.core.tasks import guard
 from duologue.jobs.files import JobFiles
 from duologue.jobs.port import Position
@@ -31,6 +32,7 @@ log = structlog.get_logger(__name__)
 SWEEP_S = 60.0
 """How often is looked for what has been kept long enough, and for what the disk did not take."""
 
+_NO_QUOTAS: Mapping[str, int] = {}
 _FULL_RETRY_S = 10.0
 _CLOSED_RETRY_S = 2.0
 
@@ -81,6 +83,9 @@ class JobDesk:
 
     Args:
         works: Who does each kind.
+        turn: Holds a slot for a job of a caller; it waits until there is one.
+        quotas: How many jobs a caller may have that have not ended; others: as many as there is
+            room for.
 
     Concurrency:
         Belongs to the event loop.
@@ -94,6 +99,8 @@ class JobDesk:
         settings: JobSettings,
         clock: Clock,
         *,
+        turn: Callable[[str], AbstractAsyncContextManager[None]] = lambda _caller: nullcontext(),
+        quotas: Mapping[str, int] = _NO_QUOTAS,
         sweep_s: float = SWEEP_S,
     ) -> None:
         self._store = store
@@ -101,6 +108,11 @@ class JobDesk:
         self._works = works
         self._settings = settings
         self._clock = clock
+        self._turn = turn
+        self._quotas = quotas
+        self._arriving: Counter[str] = Counter()
+        """Jobs of each caller that are on their way into the store."""
+
         self._sweep_s = sweep_s
         self._news = asyncio.Event()
         self._running: dict[str, _Running] = {}
@@ -143,6 +155,7 @@ class JobDesk:
 
         Raises:
             CapacityError: Too many wait, the disk is full, or the server is starting or going down.
+            RateLimited: The caller has as many as it may.
             ProtocolError: The idempotency key belongs to another request.
         """
         if (known := await self._known(record)) is not None:
@@ -154,10 +167,13 @@ class JobDesk:
                 retry_after_s=_FULL_RETRY_S,
             )
         self._queued += 1
+        self._arriving[record.caller] += 1
         is_new = False
         try:
+            await self._check_quota(record.caller)
             is_new = await self._store.insert(record, request)
         finally:
+            self._arriving[record.caller] -= 1
             if not is_new:
                 self._queued -= 1
         if not is_new and (known := await self._known(record)) is not None:
@@ -242,6 +258,18 @@ class JobDesk:
                 param="Idempotency-Key",
             )
         return known
+
+    async def _check_quota(self, caller: str) -> None:
+        quota = self._quotas.get(caller)
+        if quota is None:
+            return
+        arriving = self._arriving[caller]
+        others = await self._store.count_open(caller) + arriving - 1
+        if others >= quota:
+            raise RateLimited(
+                f"{others} jobs of this API key wait or are worked on, its limit is {quota}",
+                retry_after_s=_FULL_RETRY_S,
+            )
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -352,9 +380,10 @@ class JobDesk:
         request = await self._store.request(record.id)
         await asyncio.to_thread(self._files.begin, record.id)
         tell = partial(self._tell, record.id)
-        async for kind, data in self._works[record.kind](request, tell):
-            media = kind
-            await asyncio.to_thread(self._files.write, record.id, data)
+        async with self._turn(record.caller):
+            async for kind, data in self._works[record.kind](request, tell):
+                media = kind
+                await asyncio.to_thread(self._files.write, record.id, data)
         return media, await asyncio.to_thread(self._files.finish, record.id)
 
     async def _end_failed(self, record: JobRecord, code: str, message: str) -> None:

@@ -147,6 +147,13 @@ class JobStore:
         """Return how many jobs are there."""
         return await self._number("select count(*) from jobs where status = ?", str(status))
 
+    async def count_open(self, caller: str) -> int:
+        """Return how many jobs of a caller wait or are worked on."""
+        return await self._number(
+            "select count(*) from jobs where caller = ? and status in (?, ?)",
+            *(caller, str(JobStatus.QUEUED), str(JobStatus.RUNNING)),
+        )
+
     async def page(
         self, caller: str, kind: str, *, after: Position | None, limit: int, newest_first: bool
     ) -> list[JobRecord]:

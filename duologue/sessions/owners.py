@@ -17,15 +17,17 @@ RETRY_AFTER_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Somebody who opens sessions.
+    """Somebody who opens sessions, and asks for other things.
 
     Args:
         name: From a closed set, of the settings: it is a label of figures.
         max_sessions: None for no limit but the server's.
+        max_requests: Plain requests that may be worked on at a time; None likewise.
     """
 
     name: str
     max_sessions: int | None = None
+    max_requests: int | None = None
 
 
 ANYBODY = Owner("anybody")

@@ -26,6 +26,9 @@ STOPS = ("turn_detected", "client_cancelled")
 QUEUE_OUTCOMES = ("admitted", "gave_up", "timed_out", "refused")
 """What became of a call that waited: it began, its client left, or it was refused after all."""
 
+WORK_CLASSES = ("realtime", "interactive", "batch")
+"""What lateness costs, as the engine has it."""
+
 ROBOT_OUTCOMES = ("answered", "stale", "late", "failed", "refused")
 """What became of an observation of a robot."""
 
@@ -192,6 +195,30 @@ class Metrics:
             "Calls that waited for a place.",
             "outcome",
             QUEUE_OUTCOMES,
+        )
+        self.class_active = self._gauges(
+            "duologue_class_requests_active",
+            "Plain requests and jobs that are worked on, by class of work.",
+            "class",
+            WORK_CLASSES,
+        )
+        self.class_waiting = self._gauges(
+            "duologue_class_requests_waiting",
+            "Plain requests and jobs that wait for a slot of their class.",
+            "class",
+            WORK_CLASSES,
+        )
+        self.class_refused = self._counters(
+            "duologue_class_requests_refused_total",
+            "Plain requests that were refused for want of a slot, or by the limit of their key.",
+            "class",
+            WORK_CLASSES,
+        )
+        self.class_wait = self._durations(
+            "duologue_class_wait_seconds",
+            "How long a plain request or a job waited for its slot.",
+            "class",
+            WORK_CLASSES,
         )
         self.robot_observations = self._counters(
             "duologue_robot_observations_total",

@@ -22,7 +22,9 @@ from duologue.gateway.http.prefer import wished_wait_s
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.ws.handshake import offered_protocols
+from duologue.hosts.port import Slot
 from duologue.hosts.request_slots import SlotsPort
+from duologue.sessions.owners import ANYBODY
 from duologue.telemetry import get_logger
 
 LOOK_S = 0.25
@@ -53,18 +55,20 @@ class FrontDoor:
 
         async def serve(request: web.Request) -> web.StreamResponse:
             crashes: list[Exception] = []
+            owner = ANYBODY
             with CrashBarrier(crashes.append):
                 if route.needs_key:
                     headers = request.headers
-                    await self._access.let_in(
+                    caller = await self._access.let_in(
                         headers, offered_protocols(headers), request.query_string
                     )
+                    owner = caller.owner
                 if not route.is_work:
                     return await route.handle(request)
                 self._admission.check_request()
                 limit_s = self._settings.queue_timeout_s
                 wait_s = wished_wait_s(request.headers.get("Prefer"), limit_s)
-                async with self._slots.taken(wait_s):
+                async with self._slots.taken(Slot(wait_s=wait_s, work=route.work, owner=owner)):
                     with self._counted():
                         return await self._while_wanted(request, route)
             return self._failed(request, route, crashes[0])

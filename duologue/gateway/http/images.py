@@ -14,6 +14,7 @@ from aiohttp import web
 
 from duologue.codecs.pictures import CONTENT_TYPES, check_picture
 from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice
+from duologue.engines.ports import WorkClass
 from duologue.gateway.http.answered_once import AnsweredOnce
 from duologue.gateway.http.body import Form, form_message, read_form, read_json
 from duologue.gateway.http.routes import EVENTS, FORM, JSON, Content, Route
@@ -180,6 +181,7 @@ class ImageRoutes:
                 ),
                 refusals=refusals,
                 timeout_s=timeout_s,
+                work=WorkClass.BATCH,
             ),
             Route(
                 method="POST",
@@ -191,6 +193,7 @@ class ImageRoutes:
                 answers=(Content(JSON, ImageList), Content(EVENTS, PartialEdit | CompletedEdit)),
                 refusals=refusals,
                 timeout_s=timeout_s,
+                work=WorkClass.BATCH,
             ),
         )
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from duologue.engines.ports import WorkClass
 from duologue.gateway.errors import Handler
 
 JSON = "application/json"
@@ -60,6 +61,7 @@ class Route:
         refusals: Statuses of its errors, besides those of keys and of admission.
         is_work: It needs models: it is refused before they are loaded, counts against the limit,
             ends with its client and has a time limit. Otherwise it is somebody's own business.
+        work: Its class: it has a share of the slots of its own.
         needs_key: An API key is needed, where the server has any.
         timeout_s: Longest time for an answer, where the usual one is too short.
     """
@@ -76,6 +78,7 @@ class Route:
     parameters: Sequence[Parameter] = ()
     refusals: Sequence[int] = ()
     is_work: bool = True
+    work: WorkClass = WorkClass.INTERACTIVE
     needs_key: bool = True
     timeout_s: float | None = None
 

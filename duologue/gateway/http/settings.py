@@ -11,6 +11,19 @@ from duologue.config import Section
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
+class ClassWeights(Section):
+    """How max_requests are shared out between classes of work, where there is more than one.
+
+    What a class does not use is lent to others, but for half of its share.
+    """
+
+    interactive: Annotated[int, Field(ge=1, le=1000)] = 3
+    """Chat completions, speech, transcription."""
+
+    batch: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Images and videos; jobs have places of this class, too."""
+
+
 class HttpSettings(Section):
     """How much a plain HTTP request may send, and how long it may take."""
 
@@ -24,6 +37,8 @@ class HttpSettings(Section):
     queued_requests: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Requests that may wait for one of these to end, where their clients ask for it with
     ``Prefer: wait=SECONDS``; 0: none wait."""
+
+    class_weights: ClassWeights = ClassWeights()
 
     queue_timeout_s: Seconds = 30.0
     """No request waits for longer."""

@@ -18,6 +18,7 @@ from aiohttp import web
 from duologue.codecs.films import FilmLimits, first_picture
 from duologue.codecs.pictures import encode
 from duologue.engines.media_payloads import LoraChoice, MakeVideo
+from duologue.engines.ports import WorkClass
 from duologue.gateway.auth import presented_key
 from duologue.gateway.errors import json_answer
 from duologue.gateway.http.body import FormFile, form_message, read_form, read_json
@@ -25,6 +26,7 @@ from duologue.gateway.http.images import Lora
 from duologue.gateway.http.routes import FORM, JSON, Content, Parameter, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.streamed import ByteStream
+from duologue.gateway.keyring import job_caller
 from duologue.gateway.media.filming import (
     MP4,
     VIDEO_JOB,
@@ -168,6 +170,7 @@ class VideoRoutes:
                 answers=(Content(MP4),),
                 refusals=(*made, 504),
                 timeout_s=self._services.settings.media_timeout_s,
+                work=WorkClass.BATCH,
             ),
             _route("GET", "/{video_id}", "getVideo", "Say where a video is.", self.get),
             Route(
@@ -375,7 +378,7 @@ def _route(
 
 
 def _caller(request: web.Request) -> str:
-    return hashlib.sha256((presented_key(request.headers) or "").encode()).hexdigest()
+    return job_caller(presented_key(request.headers) or "")
 
 
 def _limit(query: Mapping[str, str]) -> int:

@@ -5,6 +5,7 @@ import pytest
 from duologue.artifacts.errors import ArtifactMissing
 from duologue.artifacts.settings import ArtifactSettings
 from duologue.composition.engine_side import (
+    class_weights,
     configured_pipelines,
     labels,
     make_engine_side,
@@ -12,7 +13,10 @@ from duologue.composition.engine_side import (
 )
 from duologue.core.clock import SystemClock
 from duologue.core.ids import IdMaker
+from duologue.engines.ports import WorkClass
+from duologue.gateway.http.settings import ClassWeights
 from duologue.settings import Settings
+from tests.fakes.media_gateway import media_settings
 from tests.fakes.small_gateway import small_settings
 
 
@@ -34,6 +38,17 @@ async def test_the_parts_fit_together() -> None:
     assert side.sessions.open("echo").id == "sess_of_ours"
     assert len(side.host) == 1
     side.sessions.close_all("closed")
+
+
+def test_images_and_videos_have_a_share_where_there_are_any() -> None:
+    weights = ClassWeights(interactive=5, batch=2)
+    assert class_weights(weights, named_pipelines(small_settings()).values()) == {
+        WorkClass.INTERACTIVE: 5
+    }
+    assert class_weights(weights, named_pipelines(media_settings()).values()) == {
+        WorkClass.INTERACTIVE: 5,
+        WorkClass.BATCH: 2,
+    }
 
 
 def test_every_label_is_known_before_anything_runs() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 from duologue.composition.engine_side import named_pipelines
@@ -23,7 +24,9 @@ def test_there_is_a_desk_where_a_model_makes_videos_and_it_touches_nothing_yet(
     ):
         pipelines = named_pipelines(settings).values()
         assert makes_videos(pipelines) is makes
-        desk = make_job_desk(settings, pipelines, FakeEngine(), clock, new_id)
+        desk = make_job_desk(
+            settings, pipelines, FakeEngine(), clock, new_id, lambda _caller: nullcontext()
+        )
         assert (desk is not None) is makes
     assert not folder.exists()
 

@@ -13,6 +13,7 @@ NAMED = {
     "name": "kitchen",
     "key": SESAME,
     "max_sessions": 2,
+    "max_requests": 5,
     "requests_per_minute": 30,
     "expires_at": "2023-11-14T22:13:20Z",
 }
@@ -24,7 +25,7 @@ def test_keys_have_the_names_and_limits_of_the_settings() -> None:
     assert [key.owner for key in keys] == [
         Owner("key-1"),
         Owner("key-2"),
-        Owner("kitchen", max_sessions=2),
+        Owner("kitchen", max_sessions=2, max_requests=5),
     ]
     assert keys.find("two", 0.0).owner.name == "key-2"
     kitchen = keys.find(SESAME, 0.0)

@@ -34,9 +34,9 @@ async def test_whoever_waits_at_another_gateway_is_next() -> None:
     async with asyncio.TaskGroup() as group:
         link = FakeLink(group)
 
-        async def take(wait_s: float) -> Joined:
-            link.host_server.later = lambda: held_slot(slots, Slot(wait_s=wait_s))
-            return await link.edge.open(Slot(wait_s=wait_s))
+        async def take(wanted: Slot) -> Joined:
+            link.host_server.later = lambda: held_slot(slots, wanted)
+            return await link.edge.open(wanted)
 
         async def settle() -> None:
             for _ in range(6):
@@ -48,7 +48,7 @@ async def test_whoever_waits_at_another_gateway_is_next() -> None:
         let_go = asyncio.Event()
 
         async def work(wait_s: float) -> None:
-            async with remote.taken(wait_s):
+            async with remote.taken(Slot(wait_s=wait_s)):
                 held.set()
                 await let_go.wait()
 
@@ -73,7 +73,7 @@ async def test_whoever_waits_at_another_gateway_is_next() -> None:
         await settle()
         assert second.done()
         assert slots.fill == 0
-        async with slots.taken(0):
+        async with slots.taken(Slot(wait_s=0)):
             assert slots.fill == 1
 
 

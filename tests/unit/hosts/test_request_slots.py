@@ -4,8 +4,12 @@ import asyncio
 
 import pytest
 
-from duologue.core.errors import CapacityError
+from duologue.core.errors import CapacityError, RateLimited
+from duologue.engines.ports import WorkClass
+from duologue.hosts.port import Slot
 from duologue.hosts.request_slots import RequestSlots
+from duologue.sessions.owners import Owner
+from duologue.telemetry import LabelSets, Metrics
 
 
 class Work:
@@ -18,7 +22,7 @@ class Work:
         self._wait_s = wait_s
 
     async def run(self) -> None:
-        async with self._slots.taken(self._wait_s):
+        async with self._slots.taken(Slot(wait_s=self._wait_s)):
             self.begun = True
             await self.end.wait()
 
@@ -30,11 +34,11 @@ async def settle() -> None:
 
 async def test_without_a_wish_to_wait_one_too_many_is_refused() -> None:
     slots = RequestSlots(1, queue=5)
-    async with slots.taken(0):
+    async with slots.taken(Slot(wait_s=0)):
         assert slots.fill == 1
         with pytest.raises(CapacityError, match="the limit is 1"):
             await Work(slots).run()
-    async with slots.taken(0):
+    async with slots.taken(Slot(wait_s=0)):
         pass
 
 
@@ -88,4 +92,49 @@ async def test_a_slot_handed_over_to_one_that_is_just_leaving_is_given_on() -> N
         await settle()
         assert last.begun
         last.end.set()
+    assert slots.fill == 0
+
+
+async def test_a_class_finds_what_is_kept_for_it_and_a_key_has_its_limit() -> None:
+    metrics = Metrics(LabelSets(keys=("mine",)))
+    slots = RequestSlots(
+        4, queue=0, weights={WorkClass.INTERACTIVE: 1, WorkClass.BATCH: 1}, metrics=metrics
+    )
+    mine = Owner("mine", max_requests=1)
+    picture, talk = Slot(wait_s=0, work=WorkClass.BATCH), Slot(wait_s=0, owner=mine)
+    tickets = [await slots.take(picture) for _ in range(3)]
+    with pytest.raises(CapacityError, match="kept for other classes"):
+        await slots.take(picture)
+    async with slots.taken(talk):
+        with pytest.raises(RateLimited, match="its limit is 1"):
+            await slots.take(talk)
+        active, waiting = metrics.class_active, metrics.class_waiting
+        assert (active["batch"].value, active["interactive"].value) == (3, 1)
+        assert waiting["batch"].value == 0
+    refused = metrics.class_refused
+    assert (refused["batch"].value, refused["interactive"].value) == (1, 1)
+    assert metrics.key_refused["mine"].value == 1
+    for ticket in tickets:
+        slots.give_back(ticket)
+    assert slots.fill == 0
+
+
+async def test_a_job_waits_however_long_and_outside_of_the_queue() -> None:
+    slots = RequestSlots(1, queue=0)
+    ticket = await slots.take(Slot(wait_s=0))
+    begun, end = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        async with slots.taken_by_job("somebody"):
+            begun.set()
+            await end.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+        await settle()
+        assert (slots.waiting, begun.is_set()) == (1, False)
+        slots.give_back(ticket)
+        await settle()
+        assert begun.is_set()
+        end.set()
     assert slots.fill == 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,13 @@ class Clock(SystemClock):
 
 @asynccontextmanager
 async def desk(
-    folder: Path, echo: Echo, clock: Clock | None = None, **settings: Any
+    folder: Path,
+    echo: Echo,
+    clock: Clock | None = None,
+    *,
+    turn: Callable[[str], AbstractAsyncContextManager[None]] = lambda _caller: nullcontext(),
+    quotas: Mapping[str, int] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[JobDesk]:
     made = JobDesk(
         JobStore(folder / "jobs.sqlite"),
@@ -74,6 +80,8 @@ async def desk(
         {"echo": echo.work},
         JobSettings(**settings),
         clock or Clock(),
+        turn=turn,
+        quotas=quotas or {},
     )
     async with made.open():
         yield made

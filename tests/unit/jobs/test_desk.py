@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from duologue.core.errors import CapacityError, ProtocolError
+from duologue.core.errors import CapacityError, ProtocolError, RateLimited
 from duologue.jobs.port import read_all
 from duologue.jobs.records import OWNER_LOST, JobStatus
 from duologue.jobs.store import JobStore
@@ -70,6 +72,42 @@ async def test_only_a_few_are_worked_on_and_only_so_many_wait(tmp_path: Path) ->
         echo.go.set()
         assert (await until_ended(jobs, "job_3")).status is JobStatus.COMPLETED
         await jobs.submit(record(4), HELLO)
+
+
+async def test_a_caller_with_a_limit_has_so_many_that_have_not_ended(tmp_path: Path) -> None:
+    echo = Echo()
+    async with desk(tmp_path, echo, quotas={"me": 2}) as jobs:
+        two = [jobs.submit(record(number), HELLO) for number in (1, 2)]
+        await asyncio.gather(*two)
+        await until(lambda: len(echo.begun) == 2)
+        with pytest.raises(RateLimited, match=r"2 jobs of this API key.*its limit is 2"):
+            await jobs.submit(record(3), HELLO)
+        await jobs.submit(record(4, caller="somebody else"), HELLO)
+        echo.go.set()
+        await until_ended(jobs, "job_1")
+        await until_ended(jobs, "job_2")
+        await jobs.submit(record(5), HELLO)
+        await until_ended(jobs, "job_5")
+
+
+async def test_a_job_begins_when_it_is_its_turn(tmp_path: Path) -> None:
+    echo, turn = Echo(), asyncio.Event()
+    echo.go.set()
+    asked: list[str] = []
+
+    @asynccontextmanager
+    async def turns(caller: str) -> AsyncIterator[None]:
+        asked.append(caller)
+        await turn.wait()
+        yield
+
+    async with desk(tmp_path, echo, turn=turns) as jobs:
+        await jobs.submit(record(), HELLO)
+        await until(lambda: bool(asked))
+        assert (asked, echo.begun) == (["me"], [])
+        turn.set()
+        await until_ended(jobs, "job_1")
+        assert echo.begun == [HELLO]
 
 
 async def test_deleting_stops_the_work(tmp_path: Path) -> None:
