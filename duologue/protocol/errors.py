@@ -115,6 +115,7 @@ class ErrorCode(StrEnum):
     REPLICA_LOST = "replica_lost"
     HOST_LOST = "session_host_lost"
     OUT_OF_MEMORY = "out_of_memory"
+    SLICE_TOO_LONG = "slice_too_long"
     STAGE_ASLEEP = "stage_asleep"
     STAGE_PAUSED = "stage_paused"
     STAGE_NOT_FOUND = "stage_not_found"
@@ -285,6 +286,9 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
             503, "The process that held the session is gone; open a new one.", close_code=1012
         ),
         ErrorCode.OUT_OF_MEMORY: _server(503, "A model had no memory left for this request."),
+        ErrorCode.SLICE_TOO_LONG: _server(
+            500, "This server cannot make that beside calls.", retry=False
+        ),
         ErrorCode.STAGE_ASLEEP: ErrorRow(
             "overloaded_error", 503, 1013, True, "A model that this needs is asleep."
         ),
