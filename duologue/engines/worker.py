@@ -20,8 +20,8 @@ import msgspec
 from duologue.core.errors import EngineError
 from duologue.core.parent import die_with_parent
 from duologue.engines import framing
-from duologue.engines.executors.priority import come_last
-from duologue.engines.messages import Report
+from duologue.engines.executors.priority import yield_cores
+from duologue.engines.messages import Ready, Report
 from duologue.engines.ports import WorkClass
 from duologue.engines.transport.slab_seat import WITH_SLAB, take_seat
 from duologue.engines.transport.slab_worker import WorkerEnd
@@ -58,6 +58,10 @@ def main() -> None:
             os._exit(1)
 
     def post(report: Report) -> None:
+        if spec.work_class is WorkClass.BATCH and any(
+            isinstance(m, Ready) for m in report.messages
+        ):
+            yield_cores()  # not before: on a machine that is full it would load for minutes
         write(encode(report))
 
     def read_on(waiting: list[bytes]) -> None:
@@ -77,8 +81,6 @@ def main() -> None:
 
     spec = framing.decode_spec(bodies[0])
     threading.current_thread().name = spec.name
-    if spec.work_class is WorkClass.BATCH:
-        come_last()
     worker = make_worker(spec, post)
     threading.Thread(target=read_on, args=(bodies[1:],), name="engine link", daemon=True).start()
     serve(worker, post)

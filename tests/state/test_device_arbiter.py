@@ -50,13 +50,16 @@ class SharedDeviceMachine(RuleBasedStateMachine):
         calls=st.integers(0, 2),
         pictures=st.integers(1, 3),
         load=st.floats(0.01, 0.4),
+        apart=st.booleans(),
     )
-    def start(self, calls: int, pictures: int, load: float) -> None:
+    def start(self, calls: int, pictures: int, load: float, *, apart: bool) -> None:
         self.now = 100.0
         self.late: list[tuple[float, float]] = []
-        step_s = load * PERIOD_S
+        # Both at once must be done in the time that one has alone.
+        step_s = load * PERIOD_S / (1 if apart else 2)
+        shift_s = PERIOD_S / 2 if apart else 0.0
         self.calls = {
-            number: Calls(self.now + number * PERIOD_S / 2, step_s, PERIOD_S / 2)
+            number: Calls(self.now + number * shift_s, step_s, PERIOD_S / 2)
             for number in range(calls)
         }
         self.pictures = {number: Pictures() for number in range(10, 10 + pictures)}

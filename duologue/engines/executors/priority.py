@@ -1,10 +1,10 @@
-"""Lets a worker's process run on what all others leave of the cores.
+"""Lets a worker's process have a small part of the cores where others want them.
 
 A worker leads a session of its own, and where the kernel shares the cores first between sessions
-(autogroups, as most desktops and servers do), a process's nice value says nothing to processes of
-other sessions: next to one of normal priority, one with a nice value of 10 or of the class
-``SCHED_IDLE`` got half of a core, and one whose session's value was 19 got a hundredth. So both are
-set. This module must not know workers.
+(autogroups, as on most machines), a process's nice value, or the class ``SCHED_IDLE``, says nothing
+to processes of other sessions: beside a normal one it got half of a core. The session's own value
+does. So both are set, to a tenth of what a normal one gets: with less, nothing would ever come of
+it on a machine that is full. This module must not know workers.
 """
 
 from __future__ import annotations
@@ -18,28 +18,26 @@ import structlog
 
 log = structlog.get_logger(__name__)
 
-LAST = 19
-"""The nice value of who comes last."""
+NICENESS = 10
+"""A tenth of the weight of a normal process, or session."""
 
 _OWN_SESSION = Path("/proc/self/autogroup")
+_OWN_THREADS = Path("/proc/self/task")
 
 
-def come_last(session: Path = _OWN_SESSION) -> None:
-    """Let this process, which leads its session, and all that it starts come after all others.
+def yield_cores(session: Path = _OWN_SESSION) -> None:
+    """Let this process, which leads its session, with all its threads, come after others.
 
-    To be called before there are threads. What the system does not let us do is left, with a line
-    in the log.
+    What the system does not let us do is left, with a line in the log.
     """
-    try:
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    except (OSError, AttributeError) as exc:
-        log.info("no_idle_class", kind=type(exc).__name__)
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, LAST)
+    threads = [int(each.name) for each in _OWN_THREADS.iterdir()] if _OWN_THREADS.exists() else [0]
+    for thread in threads:
+        with suppress(OSError):  # it has ended, or is as nice already
+            os.setpriority(os.PRIO_PROCESS, thread, NICENESS)
     if not session.exists():
         return
     try:
-        session.write_text(str(LAST))
+        session.write_text(str(NICENESS))
     except OSError as exc:
         # Without privileges the kernel takes one such change in a tenth of a second.
         log.info("session_keeps_its_priority", kind=type(exc).__name__)

@@ -164,7 +164,7 @@ def test_under_saturation_each_class_has_its_share(
     slots = ClassSlots(12, 1000, weights)
     running = []
     for work in data.draw(st.permutations(sorted(weights, key=str))):
-        tickets = [Ticket(work) for _ in range(25)]
+        tickets = [Ticket(work) for _ in range(40)]
         running += [each for each in tickets if slots.ask(each, 0.0, may_wait=True)]
     for _ in range(24):
         ticket = running.pop(data.draw(st.integers(0, len(running) - 1)))

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from duologue.core.errors import EngineError
 from duologue.engines.executors.base import Executor
 from duologue.engines.executors.linked import QUIET_THREADS
+from duologue.engines.executors.priority import NICENESS
 from duologue.engines.messages import Append, Open
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import WorkClass
@@ -176,11 +177,13 @@ async def test_what_a_worker_logs_is_logged_and_what_libraries_print_is_not(
     assert [each for each in logs if "somebody" in str(each)] == [theirs]
 
 
-async def test_batch_work_comes_after_all_others(executor: Executor, marked: Marked) -> None:
+async def test_batch_work_comes_after_others_once_it_is_ready(
+    executor: Executor, marked: Marked
+) -> None:
     ear = Ear()
     worker = await executor.start(spec(env=marked.env, work_class=WorkClass.BATCH), ear)
     await ear.ready()
-    assert os.sched_getscheduler(marked.pid()) == os.SCHED_IDLE
+    assert os.getpriority(os.PRIO_PROCESS, marked.pid()) == NICENESS
     await stop(worker, ear)
 
 
