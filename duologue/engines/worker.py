@@ -58,9 +58,8 @@ def main() -> None:
             os._exit(1)
 
     def post(report: Report) -> None:
-        if spec.work_class is WorkClass.BATCH and any(
-            isinstance(m, Ready) for m in report.messages
-        ):
+        is_ready = any(isinstance(each, Ready) for each in report.messages)
+        if is_ready and spec.work_class is WorkClass.BATCH:
             yield_cores()  # not before: on a machine that is full it would load for minutes
         write(encode(report))
 
