@@ -20,7 +20,7 @@ from duologue.engines.models.moshi_lm.prompt import moshi_prompt
 from duologue.engines.payloads import LockstepStart
 from duologue.engines.runners.registry import RunnerType, Wake
 from duologue.engines.runners.streaming_lm.engine import EngineLimits, Opening, SpokenFrame
-from duologue.engines.runners.streaming_lm.pages import PageLimits
+from duologue.engines.runners.streaming_lm.pages import PageLimits, Shortened
 from duologue.engines.runners.streaming_lm.prepared import Costs, Samples
 from duologue.engines.runners.streaming_lm.runner import StreamingLm
 from duologue.engines.runners.streaming_lm.settings import BUCKETS, StreamingLmSettings
@@ -52,6 +52,7 @@ class CostedEngine:
         pages = PageLimits(1, page_frames=32, window=MOSHI.window)
         self.limits = EngineLimits(sessions, pages, buckets)
         self.waiting = self.waiting_position = 0
+        self.shortened: list[Shortened] = []
         self._cost = cost
         self._free = list(range(sessions))
         self._frames: dict[int, int] = {}

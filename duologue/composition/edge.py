@@ -182,6 +182,7 @@ def _workers(fleet: HostFleet) -> Workers:
         asleep=status.asleep,
         paused=status.paused,
         start=status.start,
+        max_sessions=status.max_sessions,
     )
 
 

@@ -6,7 +6,7 @@ This module must not know gateways, nor whether one is in the same process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -141,6 +141,7 @@ class EngineSide:
             asleep=asleep,
             paused=paused,
             start=lifecycle.start_report,
+            max_sessions=self.sessions.max_sessions,
         )
 
 
@@ -167,6 +168,7 @@ def make_engine_side(
         clock=clock,
         wheel=wheel,
         new_id=new_id or id_maker(),
+        slots=lambda pipeline: engine.slots(pipeline) if engine.has_pipeline(pipeline) else 0,
         observation=Observation(
             metrics=metrics,
             kinds=recorded_kinds(),
@@ -259,6 +261,7 @@ def labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
     return LabelSets(
         plugins=tuple(model.name for model in settings.models),
         stages=(*stage_keys(pipelines.values()), STALE_AT_SESSION),
+        beats=tuple(beats_of(pipelines.values())),
         pipelines=tuple(pipelines),
         close_reasons=(*ErrorCode, "client_gone", "closed"),
         mailboxes=("session",),
@@ -266,6 +269,17 @@ def labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
         dialects=DIALECT_LABELS,
         keys=(*settings.gateway.key_names(), *NOT_KEYS),
     )
+
+
+def beats_of(pipelines: Iterable[Pipeline]) -> Sequence[str]:
+    """Return the names of workers that may keep a beat of their own: those with a deadline."""
+    return [
+        f"{pipeline.stage_key(at)}/{number}"
+        for pipeline in pipelines
+        for at, stage in enumerate(pipeline.stages)
+        if stage.work_class is WorkClass.REALTIME
+        for number in range(stage.replicas)
+    ]
 
 
 def _flight_keeper(

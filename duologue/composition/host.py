@@ -155,7 +155,7 @@ def _look(
         loaded=loaded.is_set(),
         accepting=sessions.accepting,
         sessions=len(sessions),
-        max_sessions=settings.sessions.max_sessions,
+        max_sessions=sessions.max_sessions,
         detached=sessions.detached,
         waiting=len(side.host.queue),
         workers_ready=workers.ready,
@@ -175,7 +175,7 @@ def _entry(settings: Settings, order: HostOrder, side: EngineSide, link_port: in
         tag=order.tag,
         address=hosts.link_address or hosts.link_host,
         port=link_port,
-        free=settings.sessions.max_sessions - len(side.sessions),
+        free=side.sessions.max_sessions - len(side.sessions),
     )
 
 

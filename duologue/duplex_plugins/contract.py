@@ -21,6 +21,7 @@ import msgspec
 from duologue.core.audio import AudioFrame
 from duologue.duplex_plugins.one_shot import NOTHING_ALONE, OneShot
 from duologue.duplex_plugins.retention import DEFAULT_RETENTION, Retention
+from duologue.duplex_plugins.stream_noted import StreamNoted
 from duologue.engines.payloads import NO_TOOLS, Payload, SpeechMark, TokenUsage, ToolCall, Tools
 
 
@@ -37,8 +38,7 @@ class Capabilities:
         decides_turns: The model itself begins responses (``BeginResponse``) and hears when it is
             interrupted: no detector runs, and its silence is no fault.
         tick_ms: Send ``Tick`` at this interval of real time; ``None``: never.
-        frame_ms: How much audio the model takes and gives at a time; ``None``: any amount. Speech
-            goes out in such pieces.
+        frame_ms: How much audio it takes and gives at a time, and is sent; ``None``: any amount.
         lead_ms: Send speech at most so far ahead of playback, whatever the settings allow:
             the model remembers what it said, heard or not. ``None``: as far as the settings say.
         backlog_ms: When more speech than this waits for the client, or the connection is lost, say
@@ -47,6 +47,7 @@ class Capabilities:
         speaks: The model can answer with audio.
         sees: The model understands pictures; without it they are refused.
         one_shot: What it can do without a session.
+        resident: The pipeline of which each session holds a place as long as it lasts; "": none.
     """
 
     input_rate_hz: int = 16000
@@ -62,6 +63,7 @@ class Capabilities:
     speaks: bool = True
     sees: bool = False
     one_shot: OneShot = NOTHING_ALONE
+    resident: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,6 +421,7 @@ PluginEffect = (
     | StopRequest
     | AdoptRequest
     | BeginResponse
+    | StreamNoted
     | Listen
     | SayText
     | SayAudio

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Outcome, WorkClass
 from duologue.engines.transport.port import Handle
@@ -168,10 +169,18 @@ class Ready(_Message, frozen=True):
 
     Args:
         level: The worker sleeps at this level, and nothing is loaded; 0: it is awake.
+        holds: How many jobs it holds in time, as it has found out; ``None``: all that it is given.
     """
 
     took_s: float
     level: int = 0
+    holds: int | None = None
+
+
+class Counted(_Message, frozen=True):
+    """What happened to the frames of all jobs since the last time; of a ``CountsFrames``."""
+
+    counts: FrameCounts
 
 
 class Rested(_Message, frozen=True):
@@ -182,6 +191,7 @@ class Rested(_Message, frozen=True):
         freed_bytes: Of its processes' resident memory, as measured; less than 0: it has more.
         device_freed_bytes: Of memory that its process has taken of devices.
         code, message: As of an ``EngineError``, where it was not done.
+        holds: As of ``Ready``, once it is awake.
     """
 
     level: int
@@ -190,6 +200,7 @@ class Rested(_Message, frozen=True):
     took_s: float = 0.0
     code: str = ""
     message: str = ""
+    holds: int | None = None
 
 
 class JobOutput(_Message, frozen=True):
@@ -239,7 +250,7 @@ class Died(_Message, frozen=True):
 
 
 JobReport = JobOutput | JobTaken | JobEnded
-FromWorker = Begun | Ready | Rested | JobReport | Died
+FromWorker = Begun | Ready | Rested | Counted | JobReport | Died
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -11,6 +11,7 @@ from typing import Literal
 
 from duologue.core.audio import SAMPLE_BYTES
 from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.media_payloads import (
     DrawImage,
     ImageData,
@@ -374,6 +375,18 @@ class LockstepFrame(PayloadBase, frozen=True):
     rewinds: int = 0
 
 
+class LockstepNews(PayloadBase, frozen=True):
+    """What became of a stream's frames so far; comes about once a second.
+
+    Args:
+        sees_frames: How far back the model sees, since memory had to be taken from it; 0: it has
+            all of its window.
+    """
+
+    counts: FrameCounts
+    sees_frames: int = 0
+
+
 Payload = (
     AudioChunk
     | VoiceActivity
@@ -393,6 +406,7 @@ Payload = (
     | LockstepRewind
     | LockstepFreeze
     | LockstepFrame
+    | LockstepNews
     | DrawImage
     | MakeVideo
     | MakeSound

@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from duologue.core.clock import Clock
 from duologue.core.errors import EngineError, OutOfMemory
 from duologue.engines.arbiter.turns import MEMORY_RETRY_S, Refused, Turns, Unshared
+from duologue.engines.frame_counts import NO_FRAMES
 from duologue.engines.lifecycle_port import IN_TRANSITION, STAGE_ASLEEP
 from duologue.engines.messages import (
     Append,
     Begun,
     Cancel,
+    Counted,
     Finish,
     FromWorker,
     Grant,
@@ -38,7 +42,7 @@ from duologue.engines.messages import (
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.ports import Outcome
-from duologue.engines.runners.contract import Job, Runner, Step
+from duologue.engines.runners.contract import CountsFrames, Job, Runner, Step
 from duologue.engines.schedulers.base import Scheduler
 from duologue.engines.worker_inbox import WorkerInbox
 from duologue.engines.worker_model import Load, WorkerModel
@@ -46,6 +50,10 @@ from duologue.engines.worker_model import Load, WorkerModel
 TELL_BYTES = 16 * 1024
 """Of what its steps took a job tells when it is so much: with every frame of audio it would
 cost the engine more than half as much again. The least that may wait is four times as much."""
+
+
+COUNT_EVERY_S = 1.0
+"""How often a runner with a beat of its own tells what it has counted."""
 
 
 class _Woken:
@@ -134,6 +142,9 @@ class StageWorker:
         self._waiting: dict[str, _Record] = {}
         self._outgoing: list[FromWorker] = []
         self._stopping = False
+        self._beat: CountsFrames | None = None
+        self._counts = NO_FRAMES
+        self._counted_at = -COUNT_EVERY_S
 
     def receive(self, messages: Iterable[ToWorker]) -> None:
         """Take messages, in order. A cancel takes effect at once, in the midst of a step."""
@@ -163,10 +174,12 @@ class StageWorker:
         model = self._model
         if not self._starts_asleep:
             model.load()
-        self._outgoing.append(Ready(self._clock.now() - started, model.level))
+        self._outgoing.append(Ready(self._clock.now() - started, model.level, self._holds()))
         timeout_s: float | None = 0.0
         while True:
             self._flush()
+            if self._beat is not None:
+                self._count(self._beat)
             for news in self._inbox.take(timeout_s):
                 self._apply(news)
             if self._stopping:
@@ -218,13 +231,38 @@ class StageWorker:
     def _rest(self, message: Sleep | Wake) -> Rested:
         model = self._model
         if isinstance(message, Wake):
-            return model.wake()
+            rested = model.wake()
+            return msgspec.structs.replace(rested, holds=self._holds())
         if self._records:
             text = f"{len(self._records)} jobs are open"
             return Rested(model.level, code=IN_TRANSITION, message=text)
-        self._scheduler = None
+        self._scheduler = self._beat = None
         self._waiting.clear()
-        return model.sleep(message.level)
+        rested = model.sleep(message.level)
+        if not rested.level:
+            self._holds()  # it could not, and is as it was
+        return rested
+
+    def _holds(self) -> int | None:
+        """Look whether the runner keeps a beat, and how many jobs it holds then."""
+        runner: object = self._model.runner
+        if not isinstance(runner, CountsFrames):
+            return None
+        self._beat = runner
+        # What it has counted before it slept was told; another one begins anew.
+        self._counts = runner.counted()
+        return runner.holds
+
+    def _count(self, beat: CountsFrames) -> None:
+        """Tell what has been counted, now and then, and at once when the last job has ended."""
+        now = self._clock.now()
+        if self._records and now - self._counted_at < COUNT_EVERY_S:
+            return
+        counts = beat.counted()
+        if counts != self._counts:
+            self._outgoing.append(Counted(counts.since(self._counts)))
+            self._counts, self._counted_at = counts, now
+            self._flush()
 
     def _record_of(self, message: JobMessage) -> _Record | None:
         """Find or make the record of a message; ``None`` where its job has ended."""

@@ -25,6 +25,7 @@ class Workers:
         asleep: Stages that take no work, since they sleep or are on their way; ``paused``: that
             begin none.
         start: How they started.
+        max_sessions: How many sessions there may be, as they have found out; 0: not known.
     """
 
     ready: int
@@ -33,6 +34,7 @@ class Workers:
     asleep: Sequence[str] = ()
     paused: Sequence[str] = ()
     start: StartReport | None = None
+    max_sessions: int = 0
 
 
 class Admission:

@@ -11,6 +11,7 @@ from duologue.core.fence import Epochs
 from duologue.duplex_plugins.contract import TurnKind
 from duologue.protocol.duplex.config import OverlapPolicy
 from duologue.protocol.duplex.events import (
+    ContextShortened,
     Listening,
     OverlapDecided,
     OverlapMeasured,
@@ -91,6 +92,12 @@ class Extensions:
             ResponseListen(
                 session_id=self._session_id, epoch=self.epoch, response=Listening(reason=reason)
             )
+        )
+
+    def remembers(self, context_ms: int) -> None:
+        """Say how far back the model remembers now."""
+        self._speaking.emit(
+            ContextShortened(session_id=self._session_id, epoch=self.epoch, context_ms=context_ms)
         )
 
     def expires_in(self, seconds: float) -> None:

@@ -19,6 +19,7 @@ from duologue.duplex_plugins.contract import (
     RequestOutput,
     Tick,
 )
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.ports import Ended, EngineEvent, Output
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.errors import ErrorCode, error_body, error_event
@@ -138,6 +139,11 @@ class SessionMachine:
     def owes_answer(self) -> bool:
         """The person has finished, and is still to be answered."""
         return self._dialogue.owes_answer
+
+    @property
+    def stream(self) -> FrameCounts | None:
+        """What became of the frames of a model that is stepped at a beat; ``None``: it is not."""
+        return self._dialogue.stream
 
     # Life: open, apply, on_timer, pull, close
 

@@ -6,7 +6,7 @@ This module must not know connections or what happens in a session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, ClientError
@@ -22,6 +22,7 @@ from duologue.protocol.session_config import AnySession, SessionKind
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.history.inheritance import Inheritance
 from duologue.sessions.owners import ANYBODY, Owner, Owners, check_same
+from duologue.sessions.places import Places
 from duologue.sessions.resumption.lease import Lease, TokenMaker, new_token, refuse_unknown
 from duologue.sessions.resumption.past import Kept, PastSessions
 from duologue.sessions.resumption.resumable_session import ResumableSession
@@ -38,6 +39,8 @@ from duologue.sessions.watching.reaper import Reaper
 from duologue.telemetry import Kinds, get_logger
 
 RETRY_AFTER_S = 5.0
+NO_LIMIT = 1_000_000
+"""Of pipelines about whose places nothing is said."""
 
 
 class SessionManager:
@@ -59,6 +62,7 @@ class SessionManager:
         new_id: IdMaker,
         observation: Observation,
         new_token: TokenMaker = new_token,
+        slots: Callable[[str], int] = lambda pipeline: NO_LIMIT,
     ) -> None:
         self.accepting = True
         self._settings = settings = without_missing(settings, engine.has_pipeline)
@@ -79,7 +83,7 @@ class SessionManager:
         self.all = self._sessions.values  # looks at those that are open
         self._owners = Owners(observation.metrics)
         self._empty = asyncio.Event()
-        self._places_kept = 0
+        self._places = Places(settings.max_sessions, self._maker.resident, slots)
         self.past = PastSessions(settings.rollover_bytes)
         self._reaper = Reaper(clock, wheel, observation.metrics.sessions_reaped)
 
@@ -104,8 +108,12 @@ class SessionManager:
         """Publish how full the bounds are, of the sessions and of the house."""
         metrics, settings = self._observation.metrics, self._settings
         note_fills(self._sessions.values(), self.past.held_bytes, settings, metrics)
-        taken = len(self._sessions) + self._places_kept
-        metrics.bound_fill["sessions"].set(taken / settings.max_sessions)
+        metrics.bound_fill["sessions"].set(self._places.fill)
+
+    @property
+    def max_sessions(self) -> int:
+        """How many there may be: as was set, or as the models hold."""
+        return self._places.most
 
     @property
     def detached(self) -> int:
@@ -113,11 +121,14 @@ class SessionManager:
         leases = (session.lease for session in self._sessions.values())
         return sum(lease is not None and lease.is_detached for lease in leases)
 
-    def check_room(self) -> None:
+    def check_room(self, model: str | None = None) -> None:
         """Refuse before the upgrade what ``open`` would refuse after it.
 
+        Args:
+            model: One of ``models``; ``None``: it is not known yet.
+
         Raises:
-            CapacityError: The limit of sessions is reached, or the server is going down.
+            CapacityError: There are as many sessions as there may be, or the server is going down.
         """
         if not self.accepting:
             raise CapacityError(
@@ -125,13 +136,7 @@ class SessionManager:
                 code=ErrorCode.SHUTTING_DOWN,
                 retry_after_s=RETRY_AFTER_S,
             )
-        limit = self._settings.max_sessions
-        taken = len(self._sessions) + self._places_kept
-        if taken >= limit:
-            raise CapacityError(
-                f"{taken} sessions are open, the limit is {limit}",
-                retry_after_s=RETRY_AFTER_S,
-            )
+        self._places.check(model)
 
     def keep_place(self) -> None:
         """Keep room for a session that its client has yet to describe.
@@ -140,11 +145,11 @@ class SessionManager:
             CapacityError: There is no room, see ``check_room``.
         """
         self.check_room()
-        self._places_kept += 1
+        self._places.keep()
 
     def give_up_place(self) -> None:
         """Keep one place less: the session is opened now, or never."""
-        self._places_kept -= 1
+        self._places.give_up()
 
     def open(
         self,
@@ -179,6 +184,7 @@ class SessionManager:
         self.check_room()
         self._owners.check(owner)
         plan = self._maker.plan(model, kind, patch)
+        self.check_room(plan.asks)
         return self._start(plan, owner, via, edge_plays=edge_plays, resumable=resumable)
 
     def _start(
@@ -202,6 +208,7 @@ class SessionManager:
         )
         self._owners.add(owner)
         self._sessions[session.id] = session
+        self._places.take(session.id, plan.asks)
         session.via, session.edge_plays = via, edge_plays
         self._observation.metrics.calls_active[via.transport, via.dialect].inc()
         session.start()
@@ -288,6 +295,7 @@ class SessionManager:
 
     def _closed(self, session: Session, reason: str) -> None:
         del self._sessions[session.id]
+        self._places.leave(session.id)
         if (lease := session.lease) is not None:
             self.past.add(session.id, lease, expired=reason == ErrorCode.RESUME_EXPIRED)
             if reason == ErrorCode.SESSION_EXPIRED and self._settings.rollover_bytes:

@@ -70,6 +70,11 @@ class Plan:
     detectors: frozenset[str]
     settings: SessionSettings
 
+    @property
+    def asks(self) -> str:
+        """The model that it asks for answers; a transcription asks none."""
+        return "" if self.config.kind == "transcription" else self.served
+
 
 class SessionMaker:
     """Makes sessions.
@@ -107,6 +112,11 @@ class SessionMaker:
     def models(self) -> list[str]:
         """Names of the models that clients can ask for."""
         return list(self._plugins)
+
+    @property
+    def resident(self) -> dict[str, str]:
+        """For each model, the pipeline of which a session holds a place; "": none."""
+        return {name: plugin.capabilities().resident for name, plugin in self._plugins.items()}
 
     def plan(self, model: str | None, kind: SessionKind, patch: SessionPatch) -> Plan:
         """Return what a session is to be that a client asks for.

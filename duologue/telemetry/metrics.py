@@ -59,6 +59,23 @@ RESUME_OUTCOMES = (
 """What became of attempts to resume a session: it waited, was still attached, or why it failed."""
 
 
+FRAME_KINDS = (
+    "frames",
+    "silent_frames",
+    "silence_samples",
+    "dropped_samples",
+    "squeezed_samples",
+    "stretched_samples",
+    "debt_frames",
+    "late_frames",
+    "late_in_debt",
+    "skipped_ticks",
+    "skipped_samples",
+    "moves",
+    "shortened_windows",
+)
+"""What happens to frames of streams that are stepped at a beat."""
+
 BYTE_BOUNDS = (
     "output_buffer",
     "journal",
@@ -99,6 +116,8 @@ class LabelSets:
     transports: tuple[str, ...] = ()
     dialects: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
+    beats: tuple[str, ...] = ()
+    """Workers that may keep a beat of their own."""
     pipelines: tuple[str, ...] = ()
     close_reasons: tuple[str, ...] = ()
     mailboxes: tuple[str, ...] = ()
@@ -312,6 +331,15 @@ class Metrics:
             "Steps that took longer than the audio that they dealt with.",
             "stage",
             labels.stages,
+        )
+        self.lockstep: Grid[Counter] = Grid(Counter, labels.beats, FRAME_KINDS)
+        self._figures.append(
+            Figure(
+                "duologue_lockstep_total",
+                "Frames and samples of models that hear and speak at every tick.",
+                ("worker", "what"),
+                self.lockstep,
+            )
         )
         self.stage_refused = self._counters(
             "duologue_stage_refused_total",

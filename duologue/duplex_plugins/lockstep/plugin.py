@@ -37,10 +37,12 @@ from duologue.duplex_plugins.lockstep.loudness import Loudness
 from duologue.duplex_plugins.lockstep.replay_log import ReplayLog
 from duologue.duplex_plugins.lockstep.settings import LockstepSettings
 from duologue.duplex_plugins.lockstep.stuck_check import StuckCheck
+from duologue.duplex_plugins.stream_noted import StreamNoted
 from duologue.engines.payloads import (
     AudioChunk,
     LockstepFrame,
     LockstepFreeze,
+    LockstepNews,
     LockstepRewind,
     LockstepStart,
     SpeechMark,
@@ -49,6 +51,9 @@ from duologue.engines.payloads import (
 STREAM = "stream"
 STUCK = "stream_stuck"
 UNSUPPORTED = "unsupported"
+
+TOLD_AGAIN = 0.9
+"""A client is told of a model that remembers less when it is less than so much of the last time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,7 @@ class State:
         held: Frames for which what is said is held yet; 0: it is not held.
         paused: Frames of the pause so far, while it is held.
         spoke: Something was said in this call.
+        sees_frames: How far back the model sees, as the client knows.
     """
 
     log: ReplayLog
@@ -125,6 +131,7 @@ class State:
     held: int = 0
     paused: int = 0
     rewinds: int = 0
+    sees_frames: int = 0
     restarts: int = 0
     spoke: bool = False
 
@@ -158,6 +165,7 @@ class LockstepPlugin:
             lead_ms=settings.lead_ms,
             backlog_ms=settings.backlog_ms,
             voices=model.voices,
+            resident=model.pipeline,
         )
 
     def open(self, config: PluginConfig) -> State:
@@ -172,6 +180,8 @@ class LockstepPlugin:
         match item:
             case RequestOutput(payload=LockstepFrame() as frame):
                 return self._frame(state, frame)
+            case RequestOutput(payload=LockstepNews() as news):
+                return [self._noted(state, news)]
             case Audio(frame=heard):
                 if not state.audience or self._waits(state, heard):
                     return ()
@@ -258,6 +268,15 @@ class LockstepPlugin:
         state.last = answer
         return [EndResponse(answer.response_id, outcome, reason)]
 
+    def _noted(self, state: State, news: LockstepNews) -> StreamNoted:
+        model = self._model
+        seen, told = news.sees_frames or model.window_frames, state.sees_frames
+        # It goes page by page: not every one is worth a word.
+        if seen >= told * TOLD_AGAIN and (seen < model.window_frames or told == seen):
+            return StreamNoted(news.counts)
+        state.sees_frames = seen
+        return StreamNoted(news.counts, seen * model.frame_samples * 1000 // model.rate_hz)
+
     # What the session says
 
     def _requested(self, state: State, request: ResponseRequested) -> list[PluginEffect]:
@@ -325,7 +344,7 @@ class LockstepPlugin:
 
     def _run(self, state: State, log: bytes = b"") -> list[PluginEffect]:
         state.running, state.proven = True, False
-        state.rewinds = 0
+        state.rewinds, state.sees_frames = 0, self._model.window_frames
         state.stuck_check = self._stuck_check()
         effects: list[PluginEffect] = [
             StartRequest(

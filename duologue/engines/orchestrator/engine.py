@@ -21,6 +21,7 @@ from duologue.engines.arbiter.sharing import shared_devices
 from duologue.engines.edges import EDGES, Edge
 from duologue.engines.executors import EXECUTORS
 from duologue.engines.executors.base import Executor, HoldsPayloads
+from duologue.engines.frame_counts import FRAME_COUNTS, FrameCounts
 from duologue.engines.messages import JobEnded, JobOutput, JobReport, JobTaken, Open
 from duologue.engines.orchestrator.lifecycle import Lifecycle
 from duologue.engines.orchestrator.request_table import (
@@ -227,6 +228,11 @@ class Engine:
         if request_id in self._ends:
             self._ends[request_id] = replace(self._ends[request_id], fence=fence)
 
+    def slots(self, pipeline: str) -> int:
+        """Tell how many requests a pipeline works on at once, as its workers have found out."""
+        found = self._pipelines[pipeline]
+        return min(self._pools[found.stage_key(at)].slots for at in range(len(found.stages)))
+
     def stats(self) -> EngineStats:
         """Take a look."""
         stages = [pool.stats() for pool in self._pools.values()]
@@ -290,6 +296,12 @@ class Engine:
         self._metrics.stage_step[stage].observe(duration_s)
         if duration_s > self._deadlines_s[stage]:
             self._metrics.frame_deadline_missed[stage].inc()
+
+    def on_counted(self, worker: str, counts: FrameCounts) -> None:
+        """A worker has counted what happened to its frames."""
+        for name in FRAME_COUNTS:
+            if count := getattr(counts, name):
+                self._metrics.lockstep[worker, name].inc(count)
 
     def on_placed(self, stage: str, waited_s: float) -> None:
         """A job got a slot."""

@@ -120,6 +120,8 @@ class Replica:
         self.jobs: set[str] = set()
         self.unanswered: set[str] = set()
         self.restarts = 0
+        self.holds: int | None = None
+        """As many jobs as its worker can do in time, if that has found out."""
         self.had_to_be_killed = False
         self._spec = spec
         self._executor = executor
@@ -226,8 +228,9 @@ class Replica:
                 case [Begun(phase=phase)]:
                     self.timeline.enter(phase, self._now())
                     return
-                case [Ready(took_s=took_s, level=level), *_]:
+                case [Ready(took_s=took_s, level=level, holds=holds), *_]:
                     self._warm.set()
+                    self.holds = holds
                     self.timeline.end(self._now())
                     log.info("worker_ready", worker=self.name, took_s=round(took_s, 3))
                     ready = ReplicaState.READY

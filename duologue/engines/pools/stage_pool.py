@@ -15,10 +15,12 @@ from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, EngineError, ReplicaLost
 from duologue.engines.arbiter.sharing import device_of, worker_name
 from duologue.engines.executors.base import REPLICA_LOST, Executor, Loss
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.lifecycle_port import STAGE_ASLEEP, STAGE_PAUSED
 from duologue.engines.messages import (
     Append,
     Cancel,
+    Counted,
     JobEnded,
     JobMessage,
     JobOutput,
@@ -66,6 +68,10 @@ class StageObserver(Protocol):
 
     def on_placed(self, stage: str, waited_s: float) -> None:
         """A job got a slot."""
+        ...
+
+    def on_counted(self, worker: str, counts: FrameCounts) -> None:
+        """A worker has counted what happened to its frames since the last time."""
         ...
 
     def on_replica_change(self, stage: str, change: ReplicaChange) -> None:
@@ -194,7 +200,7 @@ class StagePool:
         if self._roomiest() is None and self._waiting_for_others() >= self._spec.queue:
             if self.life.paused:
                 raise self._resting("is paused, and its queue is full", STAGE_PAUSED)
-            slots = self._spec.replicas * self._spec.max_jobs
+            slots = self.slots
             raise CapacityError(
                 f"stage {self.key}: {slots} of {slots} slots are taken, and all "
                 f"{self._spec.queue} places in the queue",
@@ -251,6 +257,11 @@ class StagePool:
             placed.replica.unanswered.add(message.job)
         job.send(message)
 
+    @property
+    def slots(self) -> int:
+        """How many jobs all workers take; fewer than was set, where they cannot do so many."""
+        return sum(self._most(replica) for replica in self.replicas)
+
     def kill_worker_of(self, job: str) -> None:
         """Be rid of the worker that holds a job and does not answer."""
         placed = self._placed.get(job)
@@ -268,7 +279,7 @@ class StagePool:
             busy=len(self._placed),
             queued=len(self._queued),
             restarts=sum(replica.restarts for replica in self.replicas),
-            slots=self._spec.replicas * self._spec.max_jobs,
+            slots=self.slots,
             queue=self._spec.queue,
             input_bytes=sum(waiting),
             input_fill=max(waiting, default=0) / self._spec.max_input_bytes,
@@ -280,6 +291,8 @@ class StagePool:
             self._observer.on_step(self.key, report.step_s)
         for message in report.messages:
             match message:
+                case Counted(counts=counts):
+                    self._observer.on_counted(replica.name, counts)
                 case JobOutput():
                     self._observer.on_job_report(self.key, message)
                 case JobTaken(job=job, size_bytes=size_bytes) if job in replica.jobs:
@@ -289,7 +302,8 @@ class StagePool:
                     self._release(job)
                     self._observer.on_job_report(self.key, message)
                     self._look_idle()
-                case Rested():
+                case Rested(holds=holds):
+                    replica.holds = replica.holds if holds is None else holds
                     self._live(self.life.on_rested(replica.name, message))
                 case _:
                     # News of the replica, which has taken it, or of a job that has ended here:
@@ -354,22 +368,31 @@ class StagePool:
         self._queued.pop(job, None)
         self._observer.on_job_report(self.key, JobEnded(job, outcome, code, message))
 
+    def _most(self, replica: Replica) -> int:
+        most = self._spec.max_jobs
+        return most if replica.holds is None else min(most, replica.holds)
+
+    def _room(self, replica: Replica) -> int:
+        most = self._most(replica)
+        if replica.holds is not None:
+            # A call that begins anew has two jobs, the old one of which has not ended yet.
+            most = min(self._spec.max_jobs, most + len(replica.unanswered))
+        return most - len(replica.jobs)
+
     def _roomiest(self) -> Replica | None:
         if not self.life.takes_work:
             return None
-        best = min(
+        best = max(
             (each for each in self.replicas if each.takes_jobs and not self._level(each)),
-            key=lambda each: len(each.jobs),
+            key=self._room,
             default=None,
         )
-        return best if best is not None and len(best.jobs) < self._spec.max_jobs else None
+        return best if best is not None and self._room(best) > 0 else None
 
     def _waiting_for_others(self) -> int:
         """How many wait for the end of another job, rather than for a worker to take jobs again."""
         free_soon = sum(
-            self._spec.max_jobs - len(each.jobs)
-            for each in self.replicas
-            if each.will_take_jobs or self._level(each)
+            self._room(each) for each in self.replicas if each.will_take_jobs or self._level(each)
         )
         return len(self._queued) - (0 if self.life.paused else free_soon)
 
@@ -399,8 +422,7 @@ class StagePool:
             self._place(job, self._queued.pop(job), replica)
 
     def _expected_wait_s(self) -> float:
-        slots = self._spec.replicas * self._spec.max_jobs
-        expected_s = self._mean_job_s * (len(self._queued) + 1) / slots
+        expected_s = self._mean_job_s * (len(self._queued) + 1) / self.slots
         return min(max(expected_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
 
 

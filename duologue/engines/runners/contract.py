@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from duologue.core.errors import EngineError
 from duologue.engines.arbiter.device_arbiter import Beat
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.payloads import Payload
 
 
@@ -184,3 +185,17 @@ class KeepsBeat(Protocol):
     """
 
     on_beat: Callable[[Beat], None]
+
+
+@runtime_checkable
+class CountsFrames(Protocol):
+    """A runner whose streams are stepped at a beat of its own, beside the worker's steps."""
+
+    @property
+    def holds(self) -> int:
+        """How many jobs are in time at once. Known after ``warm_up``."""
+        ...
+
+    def counted(self) -> FrameCounts:
+        """Return what happened to the frames of all jobs so far. It never falls."""
+        ...

@@ -38,12 +38,14 @@ class Readiness(msgspec.Struct, frozen=True, omit_defaults=True):
         asleep: Stages that sleep: what needs them is refused, or wakes them. ``paused``: that
             begin no work. Neither makes the server unready, since somebody wanted it so.
         start: How long its models took to load, phase by phase.
+        max_sessions: How many sessions there may be: as was set, or as many as the models hold.
     """
 
     status: str
     sessions: int
     workers_ready: int
     workers: int
+    max_sessions: int = 0
     error: ErrorBody | None = None
     asleep: list[str] = []
     paused: list[str] = []
@@ -139,12 +141,13 @@ class StatusRoutes:
     def _readiness(self, status: str, error: ErrorBody | None) -> Readiness:
         workers = self._admission.workers
         return Readiness(
-            status,
-            len(self._host),
-            workers.ready,
-            workers.total,
-            error,
-            list(workers.asleep),
-            list(workers.paused),
-            workers.start if workers.start is not None and workers.start.workers else None,
+            status=status,
+            sessions=len(self._host),
+            workers_ready=workers.ready,
+            workers=workers.total,
+            max_sessions=workers.max_sessions,
+            error=error,
+            asleep=list(workers.asleep),
+            paused=list(workers.paused),
+            start=workers.start if workers.start is not None and workers.start.workers else None,
         )

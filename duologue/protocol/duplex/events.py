@@ -112,6 +112,20 @@ class ResponseListen(msgspec.Struct, frozen=True, kw_only=True, tag="response.li
     response: Listening
 
 
+class ContextShortened(msgspec.Struct, frozen=True, kw_only=True, tag="session.context_shortened"):
+    """The model remembers less of the call than it could, since the server's memory is short.
+
+    The call goes on. What was said before is forgotten by the model, not by the conversation.
+    """
+
+    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+
+    session_id: str
+    epoch: int
+    context_ms: int
+    """How far back the model remembers now."""
+
+
 class OverlapMeasured(msgspec.Struct, frozen=True, kw_only=True):
     """What an overlap decision was made from."""
 
@@ -315,6 +329,7 @@ DuplexEvent: TypeAlias = (
     | PlaybackAcknowledged
     | ResponseSpeak
     | ResponseListen
+    | ContextShortened
     | OverlapDecided
     | TurnEvent
     | SessionClosed

@@ -27,6 +27,8 @@ from duologue.duplex_plugins.contract import (
     SayText,
     StartRequest,
 )
+from duologue.duplex_plugins.stream_noted import StreamNoted
+from duologue.engines.frame_counts import FrameCounts
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ItemTruncated
 from duologue.protocol.items import Item, ItemReference
@@ -68,6 +70,7 @@ class Dialogue:
         "answered_at",
         "muted",
         "own_config",
+        "stream",
     )
 
     def __init__(
@@ -98,6 +101,8 @@ class Dialogue:
 
         self._extensions = extensions
         self._answer_pending = False
+        self.stream: FrameCounts | None = None
+        """What became of the frames of a model that is stepped at a beat, as it last said."""
         self._told = 0
         self._host = host
         self._speaking = speaking
@@ -133,6 +138,8 @@ class Dialogue:
             elif isinstance(effect, Listen):
                 if self._extensions is not None:
                     self._extensions.listens("model_decision")
+            elif isinstance(effect, StreamNoted):
+                self._noted(effect)
             else:
                 self._host.perform(effect)
                 if isinstance(effect, StartRequest | AdoptRequest):
@@ -142,6 +149,11 @@ class Dialogue:
                 self.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
         if requested is not None:
             self.tell(requested, now)
+
+    def _noted(self, noted: StreamNoted) -> None:
+        self.stream = noted.counts
+        if noted.remembers_ms is not None and self._extensions is not None:
+            self._extensions.remembers(noted.remembers_ms)
 
     def tell_conversation(self, now: float) -> None:
         """Let a plugin that prompts from text know the conversation, if it has changed."""

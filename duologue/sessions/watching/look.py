@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from duologue.engines.frame_counts import FrameCounts
 from duologue.sessions.session import Session
 from duologue.sessions.speaking.speaking import Speaking
 
@@ -23,6 +24,7 @@ class SessionLook(msgspec.Struct, frozen=True, kw_only=True):
         heard_ms: Position on the clock of the person's audio.
         requests: To the engine, that work for it.
         stale_dropped: Outputs that came too late.
+        stream: What became of the frames of a model that hears and speaks at every tick.
     """
 
     id: str
@@ -41,6 +43,7 @@ class SessionLook(msgspec.Struct, frozen=True, kw_only=True):
     unplayed_ms: int
     heard_ms: int
     stale_dropped: int
+    stream: FrameCounts | None = None
 
 
 def unplayed_s(speaking: Speaking, now: float) -> float:
@@ -69,6 +72,7 @@ def look_at(session: Session, now: float) -> SessionLook:
         unplayed_ms=round(speaking.playback.lead_s(now) * 1000),
         heard_ms=machine.listening.audio_ms(),
         stale_dropped=machine.requests.stale_dropped,
+        stream=machine.stream,
     )
 
 

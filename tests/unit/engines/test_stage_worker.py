@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from duologue.core.errors import ConfigError, EngineError
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.messages import (
     Append,
     Cancel,
+    Counted,
     Finish,
     Grant,
     JobEnded,
@@ -27,7 +29,7 @@ from duologue.engines.runners.registry import Built
 from duologue.engines.runners.registry import Wake as WakeUp
 from duologue.engines.schedulers.base import Choice
 from duologue.engines.schedulers.fifo import Fifo
-from duologue.engines.stage_worker import TELL_BYTES, StageWorker
+from duologue.engines.stage_worker import COUNT_EVERY_S, TELL_BYTES, StageWorker
 from duologue.engines.worker_model import Announce
 from tests.fakes.clock import FakeClock
 from tests.unit.engines.worker_scene import EchoRunner, Scene, stream, word
@@ -408,3 +410,29 @@ class TestRest:
         assert scene.reports[0].messages == [Ready(took_s=0.0, level=2)]
         assert scene.runner.calls[0] == "warm_up"
         assert scene.text("a") == "hi"
+
+
+class BeatRunner(EchoRunner):
+    """Counts a frame for each of its steps."""
+
+    holds = 4
+
+    def counted(self) -> FrameCounts:
+        return FrameCounts(frames=len(self.batches))
+
+
+class TestBeat:
+    def test_what_it_holds_is_told_when_it_is_ready(self) -> None:
+        scene = Scene(BeatRunner())
+        scene.run()
+        assert scene.reports[0].messages == [Ready(took_s=0.0, holds=4)]
+
+    def test_what_it_counts_is_told_now_and_then_and_all_of_it_in_the_end(self) -> None:
+        scene = Scene(BeatRunner())
+        messages = [Append("a", word(letter)) for letter in "abcdef"]
+        later = [Append("a", word("g")), Append("a", word("h")), Finish("a")]
+        scene.then = [lambda: scene.clock.advance(COUNT_EVERY_S), later]
+        scene.run(stream("a"), *messages)
+        told = [each.counts.frames for each in scene.said if isinstance(each, Counted)]
+        assert sum(told) == len(scene.runner.batches) == 8
+        assert len(told) < 8

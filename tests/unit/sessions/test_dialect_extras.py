@@ -6,6 +6,8 @@ import pytest
 
 from duologue.duplex_plugins.contract import Capabilities, Listen
 from duologue.duplex_plugins.echo import EchoPlugin
+from duologue.duplex_plugins.stream_noted import StreamNoted
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.protocol.append_audio import AppendPlacedAudio
 from duologue.protocol.audio_formats import FormatPatch, PcmFormat, PcmuFormat
@@ -26,6 +28,7 @@ from duologue.protocol.duplex.commands import (
     ShowFrame,
 )
 from duologue.protocol.duplex.events import (
+    ContextShortened,
     FrameAcknowledged,
     FramesConsumed,
     HeartbeatAcknowledged,
@@ -59,6 +62,7 @@ from duologue.protocol.session_patch import (
     SessionPatch,
     TurnDetectionPatch,
 )
+from duologue.sessions.watching.look import look_at
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
 from tests.fakes.pictures import picture
@@ -292,6 +296,22 @@ def test_a_model_may_say_that_it_listens() -> None:
     plain.send(CreateResponse())
     assert plain.client.of(ResponseListen) == []
     assert len(plain.client.of(ResponseCreated)) == 1
+
+
+def test_a_model_that_remembers_less_is_told_of_and_counted_frames_are_seen_from_outside() -> None:
+    counts = FrameCounts(frames=100, late_frames=2)
+    plugin = FakePlugin()
+    made = call(plugin)
+    plugin.then(StreamNoted(counts), StreamNoted(counts, remembers_ms=4000))
+    made.send(CreateResponse())
+    assert [event.context_ms for event in made.client.of(ContextShortened)] == [4000]
+    assert look_at(made.session, 0.0).stream == counts
+    plain = FakeCall(plugin)
+    assert look_at(plain.session, 0.0).stream is None
+    plugin.then(StreamNoted(counts, remembers_ms=4000))
+    plain.send(CreateResponse())
+    assert plain.client.of(ContextShortened) == []
+    assert look_at(plain.session, 0.0).stream == counts
 
 
 # Interruptions

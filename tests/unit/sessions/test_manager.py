@@ -46,11 +46,13 @@ class Bench:
         self,
         pipelines: tuple[str, ...] = ("vad", "end_of_turn", "asr"),
         settings: SessionSettings | None = None,
+        slots: int = 99,
+        plugin: FakePlugin | None = None,
     ) -> None:
         self.clock = FakeClock(100.0)
         self.engine = FakeEngine(pipelines=pipelines)
         self.metrics = Metrics(LabelSets(plugins=("first", "second")))
-        self.plugins = {"first": FakePlugin(), "second": FakePlugin()}
+        self.plugins = {name: plugin or FakePlugin() for name in ("first", "second")}
         self.manager = SessionManager(
             self.engine,
             self.plugins,
@@ -58,6 +60,7 @@ class Bench:
             clock=self.clock,
             wheel=TimerWheel(self.clock.call_at),
             new_id=id_maker(),
+            slots=lambda _pipeline: slots,
             observation=Observation(
                 metrics=self.metrics,
                 kinds=recorded_kinds(),
@@ -81,6 +84,18 @@ def test_a_session_is_found_until_it_ends() -> None:
     session.close("closed")
     assert bench.manager.get(session.id) is None
     assert len(bench.manager) == 0
+
+
+def test_a_model_that_steps_its_calls_together_is_full_when_its_workers_are() -> None:
+    lockstep = FakePlugin(Capabilities(resident="duplex"))
+    bench = Bench(settings=SessionSettings(max_sessions=9), slots=2, plugin=lockstep)
+    assert bench.manager.max_sessions == 2
+    sessions = [bench.manager.open("first"), bench.manager.open("second")]
+    with pytest.raises(CapacityError, match="the limit is 2"):
+        bench.manager.check_room()
+    sessions[0].close("closed")
+    bench.manager.check_room()
+    bench.manager.open("second")
 
 
 def test_a_client_gets_the_model_that_it_names() -> None:

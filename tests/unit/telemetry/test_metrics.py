@@ -40,6 +40,7 @@ def test_names_and_labels_are_the_published_ones() -> None:
         "duologue_stage_queue_seconds": "stage",
         "duologue_stage_step_seconds": "stage",
         "duologue_frame_deadline_missed_total": "stage",
+        "duologue_lockstep_total": "worker,what",
         "duologue_stage_refused_total": "stage",
         "duologue_stage_failed_total": "stage",
         "duologue_worker_lost_total": "stage",

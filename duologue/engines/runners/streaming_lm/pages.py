@@ -128,6 +128,10 @@ class Pages:
             return stream.first
         return max(stream.first, stream.end - self._limits.window + 1)
 
+    def seen(self, slot: int) -> int:
+        """Return how many positions a stream sees, but for what is pinned."""
+        return self.end(slot) - self.kept_from(slot)
+
     def table(self, slot: int) -> dict[int, int]:
         """Return the entries of a stream's table that matter: entry -> page."""
         width, stream = self._limits.width, self._streams[slot]

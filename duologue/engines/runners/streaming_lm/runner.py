@@ -20,11 +20,13 @@ from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.arbiter.device_arbiter import IDLE, Beat
+from duologue.engines.frame_counts import NO_FRAMES, FrameCounts
 from duologue.engines.models.moshi_lm.tokenizer import TextStream, TextTokenizer
 from duologue.engines.payloads import (
     AudioChunk,
     LockstepFrame,
     LockstepFreeze,
+    LockstepNews,
     LockstepRewind,
     LockstepStart,
     Payload,
@@ -45,6 +47,7 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Message,
     Outlet,
     Rewind,
+    StreamNews,
     Taken,
     TickLoop,
 )
@@ -76,6 +79,7 @@ class _Stream:
         text: Makes words of tokens.
         sent_bytes: Of inputs that went to the loop; counted by the worker's thread alone.
         received_bytes: Of those that arrived there; counted by the loop's thread alone.
+        told: The latest news that went out.
     """
 
     text: TextStream
@@ -83,6 +87,7 @@ class _Stream:
     started: bool = False
     sent_bytes: int = 0
     received_bytes: int = 0
+    told: StreamNews | None = None
 
     @property
     def has_room(self) -> bool:
@@ -126,6 +131,7 @@ class StreamingLm:
         self._feed = FeedLimits(frame_samples=engine.frame_samples, rate_hz=engine.rate_hz)
         self._inbox: WorkerInbox[_Posted] = WorkerInbox()
         self._loop: TickLoop | None = None
+        self._groups: GroupPlan | None = None
         self._running = threading.Lock()
         self._is_running = False
         self._thread: threading.Thread | None = None
@@ -153,10 +159,10 @@ class StreamingLm:
         if not self._captured:
             self.capture()
         costs = self._engine.measure(self._clock.now, self._settings.mean_frames or None)
-        plan = self._plan(costs)
+        plan = self._groups = self._plan(costs)
         log.info(
             "model_ready",
-            sessions=plan.groups * plan.rows,
+            sessions=self.holds,
             groups=plan.groups,
             step_ms=round(1000 * costs.of_frame(plan.rows), 1),
         )
@@ -164,6 +170,16 @@ class StreamingLm:
         self._loop = TickLoop(
             self._engine, plan, self._feed, costs, now, self._wake, lambda beat: self.on_beat(beat)
         )
+
+    @property
+    def holds(self) -> int:
+        """As many as memory and the steps' time allow, measured when it was warmed up."""
+        plan = self._groups
+        return 0 if plan is None else min(plan.groups * plan.rows, self._engine.limits.slots)
+
+    def counted(self) -> FrameCounts:
+        """As of the last second, of all streams that there were."""
+        return NO_FRAMES if self._loop is None else self._loop.counts
 
     def open(self, job: Job) -> None:
         """Wait for the job's first input."""
@@ -177,6 +193,7 @@ class StreamingLm:
             (job.inputs and stream.has_room)
             or outlet.spoken
             or outlet.error
+            or outlet.news is not stream.told
             or (job.input_ended and not job.inputs)
             or self._failed
         )
@@ -259,6 +276,9 @@ class StreamingLm:
                     rewinds=said.rewinds,
                 )
             )
+        if (news := stream.outlet.news) is not None and news is not stream.told:
+            stream.told = news
+            outputs.append(LockstepNews(news.counts, news.sees_frames))
         if len(outputs) >= MAX_WAITING_FRAMES:
             posted.append(_Posted(Taken(job.id), stream))
         failure = stream.outlet.error
@@ -310,7 +330,9 @@ class StreamingLm:
                 self._take(loop, self._inbox.take(wait_s))
                 due = loop.advance(self._clock.now(), self._clock.now)
                 wait_s = None if due is None else max(0.0, due - self._clock.now())
-                stopped = not loop.members and self._stops()
+                if not loop.members:
+                    loop.tell_counts()
+                    stopped = self._stops()
         finally:
             # What went wrong is printed by the thread; the worker must end of it.
             self.on_beat(IDLE)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from duologue.core.errors import CapacityError, EngineError
 from duologue.engines.arbiter.device_arbiter import IDLE, Beat
+from duologue.engines.frame_counts import FRAME_COUNTS, NO_FRAMES, FrameCounts
 from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, SpokenFrame
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
 from duologue.engines.runners.streaming_lm.prepared import Costs
@@ -29,6 +30,9 @@ STARVED_TICKS = 12
 same: a frame that is late now and then is better than a call that never begins."""
 
 
+TELL_EVERY_S = 1.0
+"""How often it is told what was counted."""
+
 MAX_WAITING_FRAMES = 32
 """Of what a stream has said, 2.6 s: where they are not taken, it is left out of the ticks, so that
 it says nothing which nobody hears."""
@@ -39,10 +43,14 @@ class Outlet:
     """What a stream has to say; filled by the loop, emptied by another thread.
 
     Who takes ``MAX_WAITING_FRAMES`` or more out of it at once has to say so, by ``Taken``.
+
+    Args:
+        news: The latest there are; replaced as a whole.
     """
 
     spoken: deque[Said] = field(default_factory=deque)
     error: EngineError | None = None
+    news: StreamNews | None = None
 
     @property
     def is_full(self) -> bool:
@@ -56,6 +64,18 @@ class Said:
 
     frame: SpokenFrame
     rewinds: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNews:
+    """What became of a stream so far.
+
+    Args:
+        sees_frames: How far back it sees, since that became less than its window; 0: it did not.
+    """
+
+    counts: FrameCounts
+    sees_frames: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +147,7 @@ class _Member:
         joined: It is known to the scheduler.
         frozen: As its owner wants it.
         masked: It takes no part in ticks: frozen, or being taken back, or its outlet is full.
+        heard_at: When its latest message came, before it joined; ``message_s``: how long that was.
     """
 
     key: str
@@ -136,6 +157,9 @@ class _Member:
     frozen: bool = False
     masked: bool = False
     rewinds: int = 0
+    heard_at: float | None = None
+    message_s: float = 0.0
+    sees_frames: int = 0
 
 
 class TickLoop:
@@ -171,6 +195,10 @@ class TickLoop:
         self._by_slot: dict[int, _Member] = {}
         self._starved = 0
         """Ticks since there was time for a prefill that waits."""
+        self._rate_hz = limits.rate_hz
+        self._told_at = start
+        self.counts = NO_FRAMES
+        """What became of all frames, as of the last time that it was told; replaced as a whole."""
 
     def take(self, message: Message, now: float) -> None:
         """Take note of something. News of a stream that has ended is no error."""
@@ -186,6 +214,8 @@ class TickLoop:
                     drop = self._scheduler.arrived(member.slot, len(samples), at)
                     if not member.masked:
                         self._heard.append(member.slot, samples, drop)
+                else:
+                    member.heard_at, member.message_s = at, len(samples) / self._rate_hz
             case Rewind(frame=frame):
                 self._rewind(member, frame, now)
             case Freeze(frozen=frozen):
@@ -212,7 +242,12 @@ class TickLoop:
         if isinstance(batch, FrameBatch):
             self._on_beat(Beat(step_s=self._step_s, busy_until=now + self._step_s))
             self._step(batch, now)
-            self._scheduler.finished(batch, clock())
+            done = clock()
+            self._scheduler.finished(batch, done)
+            self._note_shortened()
+            if done - self._told_at >= TELL_EVERY_S:
+                self._told_at = done
+                self.tell_counts()
             self._tell()
             self._starved = self._starved + 1 if self._engine.waiting else 0
             return now
@@ -234,12 +269,38 @@ class TickLoop:
         """Add up what happened to all frames."""
         return self._scheduler.totals()
 
+    def tell_counts(self) -> None:
+        """Let others see what has been counted."""
+        self.counts = _as_counts(self.counters())
+        for member in self._members.values():
+            if member.joined:
+                self._tell_news(member)
+
+    def _tell_news(self, member: _Member) -> None:
+        whole = self._engine.limits.pages.window - 1
+        if member.sees_frames and self._engine.pages.seen(member.slot) >= whole:
+            member.sees_frames = 0  # it has grown back
+        counts = _as_counts(self._scheduler.counters(member.slot))
+        member.outlet.news = StreamNews(counts, member.sees_frames)
+
+    def _note_shortened(self) -> None:
+        """Tell streams that remember less than they should."""
+        shortened, self._engine.shortened = self._engine.shortened, []
+        for each in shortened:
+            member = self._by_slot.get(each.slot)
+            if member is None or not member.joined:
+                continue
+            self._scheduler.counters(member.slot).shortened_windows += 1
+            member.sees_frames = self._engine.pages.seen(member.slot)
+            self._tell_news(member)
+
     def _read(self, chunk: int, clock: Callable[[], float]) -> None:
         self._starved = 0
         took_s = self._costs.of_prefill(chunk, self._engine.waiting_position)
         self._on_beat(Beat(step_s=self._step_s, busy_until=clock() + took_s))
         for slot in self._engine.prefill(chunk):
             self._go_live(self._by_slot[slot], clock())
+        self._note_shortened()
 
     def _next_beat(self, due: float | None) -> Beat:
         """When the next step is, which must be done before another group's is due."""
@@ -274,7 +335,8 @@ class TickLoop:
 
     def _go_live(self, member: _Member, now: float) -> None:
         if not member.joined:
-            self._scheduler.join(member.slot, now)
+            every_s = member.message_s or None
+            self._scheduler.join(member.slot, now, member.heard_at, every_s)
             member.joined = True
         self._mask(member, now)
 
@@ -308,3 +370,7 @@ class TickLoop:
             member.outlet.spoken.append(Said(spoken, member.rewinds))
             if member.outlet.is_full:
                 self._mask(member, now)
+
+
+def _as_counts(counters: FrameCounters) -> FrameCounts:
+    return FrameCounts(**{name: getattr(counters, name) for name in FRAME_COUNTS})

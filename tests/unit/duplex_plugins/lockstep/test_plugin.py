@@ -25,10 +25,13 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.duplex_plugins.lockstep.plugin import STREAM, STUCK, LockstepModel
 from duologue.duplex_plugins.lockstep.settings import LockstepSettings
+from duologue.duplex_plugins.stream_noted import StreamNoted
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.payloads import (
     NOT_SAID,
     LockstepFrame,
     LockstepFreeze,
+    LockstepNews,
     LockstepStart,
     SpeechMark,
 )
@@ -348,3 +351,23 @@ def replace_number(frame: LockstepFrame, number: int) -> LockstepFrame:
     return LockstepFrame(
         number, frame.pcm, frame.text, frame.token, frame.codes, frame.heard, frame.rewinds
     )
+
+
+# What became of its frames
+
+
+def test_news_of_the_stream_are_handed_on_and_a_shorter_memory_is_told_when_it_matters() -> None:
+    bench = talking()
+    told = []
+    # The window has 50 frames.
+    for seen in (0, 40, 38, 30, 30, 0, 0):
+        counts = FrameCounts(frames=seen)
+        (noted,) = bench.give(RequestOutput(STREAM, LockstepNews(counts, seen)))
+        assert isinstance(noted, StreamNoted)
+        assert noted.counts == counts
+        told.append(noted.remembers_ms)
+    assert told == [None, 3200, None, 2400, None, 4000, None]
+
+
+def test_each_session_holds_a_place_of_its_pipeline() -> None:
+    assert Bench().plugin.capabilities().resident == "model"

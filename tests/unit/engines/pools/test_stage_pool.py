@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from duologue.core.errors import CapacityError, EngineError, ReplicaLost
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.messages import (
     Append,
     Cancel,
+    Counted,
     JobEnded,
     JobOutput,
     JobReport,
@@ -47,6 +49,7 @@ class Observer:
         self.waits: list[float] = []
         self.changes: list[ReplicaChange] = []
         self.effects: list[Effect] = []
+        self.counted: list[tuple[str, FrameCounts]] = []
 
     def on_life(self, stage: str, effects: Sequence[Effect]) -> None:
         assert stage == "llm"
@@ -65,6 +68,9 @@ class Observer:
 
     def on_placed(self, stage: str, waited_s: float) -> None:
         self.waits.append(waited_s)
+
+    def on_counted(self, worker: str, counts: FrameCounts) -> None:
+        self.counted.append((worker, counts))
 
     def on_replica_change(self, stage: str, change: ReplicaChange) -> None:
         assert stage == "llm"
@@ -455,3 +461,40 @@ class TestLife:
             assert made.workers[0].sent == [Wake()]
             made.pool.kill("llm/0")
             assert made.workers[0].killed
+
+
+class TestFoundOut:
+    """Workers that say how many jobs they hold."""
+
+    async def test_it_takes_no_more_than_its_workers_hold(self) -> None:
+        async with scene(warm=False, max_jobs=9, queue=0, replicas=2) as here:
+            here.workers[0].report(Ready(0.1, holds=1))
+            here.workers[1].report(Ready(0.1, holds=2))
+            assert here.pool.slots == here.pool.stats().slots == 3
+            for job in "abc":
+                here.pool.check_room()
+                here.pool.open(Open(job))
+            assert [len(replica.jobs) for replica in here.pool.replicas] == [1, 2]
+            with pytest.raises(CapacityError, match="3 of 3 slots are taken"):
+                here.pool.check_room()
+
+    async def test_a_worker_that_could_hold_more_takes_as_many_as_was_set(self) -> None:
+        async with scene(warm=False, max_jobs=2, queue=0) as here:
+            here.workers[0].report(Ready(0.1, holds=5))
+            assert here.pool.slots == 2
+
+    async def test_a_full_worker_takes_a_job_in_place_of_one_that_was_cancelled(self) -> None:
+        async with scene(warm=False, max_jobs=9, queue=0) as here:
+            here.workers[0].report(Ready(0.1, holds=1))
+            here.pool.open(Open("a"))
+            here.pool.send(Cancel("a"))
+            here.pool.check_room()
+            here.pool.open(Open("b"))
+            assert here.pool.stats().queued == 1
+            here.workers[0].report(JobEnded("a", CANCELLED))
+            assert [set(replica.jobs) for replica in here.pool.replicas] == [{"b"}]
+
+    async def test_what_a_worker_counts_is_told_with_its_name(self) -> None:
+        async with scene() as here:
+            here.workers[0].report(Counted(FrameCounts(frames=3, late_frames=1)))
+            assert here.observer.counted == [("llm/0", FrameCounts(frames=3, late_frames=1))]

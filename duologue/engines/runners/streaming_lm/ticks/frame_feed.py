@@ -88,6 +88,7 @@ class FrameCounters:
         skipped_ticks: Left out because the model was a whole period behind;
             ``skipped_samples``: their audio. Nobody but the model is to blame.
         moves: To another group, because the client's messages had wandered from its ticks.
+        shortened_windows: Times that the session lost what it remembered longest.
     """
 
     frames: int = 0
@@ -102,6 +103,7 @@ class FrameCounters:
     skipped_ticks: int = 0
     skipped_samples: int = 0
     moves: int = 0
+    shortened_windows: int = 0
 
     def add(self, other: FrameCounters) -> None:
         """Add what another one counted."""

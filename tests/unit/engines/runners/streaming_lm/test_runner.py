@@ -17,11 +17,12 @@ from duologue.engines.payloads import (
     AudioChunk,
     LockstepFrame,
     LockstepFreeze,
+    LockstepNews,
     LockstepRewind,
     LockstepStart,
     TextDelta,
 )
-from duologue.engines.runners.contract import Capturing, Job, Sleeper, Step
+from duologue.engines.runners.contract import Capturing, CountsFrames, Job, Sleeper, Step
 from duologue.engines.runners.streaming_lm.beginnings import Beginnings
 from duologue.engines.runners.streaming_lm.runner import MAX_WAITING_BYTES, StreamingLm
 from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
@@ -41,6 +42,7 @@ class Bench:
         self.runner = runner
         self.woken = woken
         self.jobs: list[Job] = []
+        self.news: dict[str, LockstepNews] = {}
 
     def open(self, name: str, start: LockstepStart) -> Job:
         job = Job(name)
@@ -61,6 +63,9 @@ class Bench:
             for job, step in zip(ready, self.runner.step(ready) if ready else [], strict=True):
                 assert step.error is None
                 for output in step.outputs:
+                    if isinstance(output, LockstepNews):
+                        self.news[job.id] = output
+                        continue
                     assert isinstance(output, LockstepFrame)
                     made[job.id].append(output)
             assert self.woken.wait(PATIENCE_S)
@@ -212,3 +217,18 @@ def test_its_steps_are_made_once_before_they_are_measured(bench: Bench) -> None:
     steps = dict(made._engine._frames)
     made.warm_up()
     assert made._engine._frames == steps
+
+
+def test_it_says_how_many_it_holds_and_what_became_of_every_frame(bench: Bench) -> None:
+    assert isinstance(bench.runner, CountsFrames)
+    assert 1 <= bench.runner.holds <= bench.runner.max_batch
+    bench.open("a", LockstepStart(seed=1))
+    while "a" not in bench.news:
+        bench.frames(1)
+    told = bench.news["a"]
+    assert told.counts.frames > 0
+    assert told.sees_frames == 0
+    bench.close()
+    counted = bench.runner.counted()
+    assert counted.frames >= told.counts.frames
+    assert counted.silence_samples == counted.frames * SAMPLES

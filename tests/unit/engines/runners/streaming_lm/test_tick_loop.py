@@ -10,6 +10,7 @@ from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.tick_loop import (
     MAX_WAITING_FRAMES,
     STARVED_TICKS,
+    TELL_EVERY_S,
     Freeze,
     Hear,
     Join,
@@ -39,10 +40,10 @@ FEED = FeedLimits(frame_samples=SAMPLES, rate_hz=600, debt_samples=2 * SAMPLES, 
 class Call:
     """A loop of two places, and a clock on which nothing takes time."""
 
-    def __init__(self, groups: int = 1, prefill_s: float = 0.01) -> None:
+    def __init__(self, groups: int = 1, prefill_s: float = 0.01, pages: int = 60) -> None:
         self.now = 0.0
         self.told = 0
-        self.engine = engine(slots=3, buckets=(3,))
+        self.engine = engine(slots=3, pages=pages, buckets=(3,))
         small, large = prefill_s, 3 * prefill_s
         costs = Costs({3: STEP_S}, {4: (small, small), 16: (large, large)}, WINDOW)
         plan = GroupPlan(groups, 2 // groups, 0.09)
@@ -213,3 +214,44 @@ def test_it_says_that_it_reads_a_prompt() -> None:
     call.join("a", tokens=9)
     call.run(0.0)
     assert [beat.busy_until > 0.0 for beat in call.beats[:2]] == [False, True]
+
+
+@pytest.mark.parametrize(("arrives_at", "tick_at"), [(0.03, 0.04), (0.07, 0.08)])
+def test_a_stream_gets_the_group_whose_tick_follows_its_messages(
+    arrives_at: float, tick_at: float
+) -> None:
+    call = Call(groups=2)
+    call.now = arrives_at
+    outlet = call.join("a")
+    # It came while the prompt was still to be read, and says when others will come.
+    call.hear("a", 0.5)
+    call.run(tick_at - 0.001)
+    assert not outlet.spoken
+    call.run(tick_at + 0.001)
+    assert len(outlet.spoken) == 1
+    call.run(tick_at + PERIOD_S - 0.001)
+    assert len(outlet.spoken) == 1
+
+
+def test_what_is_counted_is_told_about_once_a_second() -> None:
+    call = Call()
+    outlet = call.join("a")
+    call.run(TELL_EVERY_S - PERIOD_S)
+    assert outlet.news is None
+    call.run(TELL_EVERY_S + 2 * PERIOD_S)
+    assert outlet.news is not None
+    assert outlet.news.counts.frames == call.loop.counts.frames > 10
+    assert outlet.news.counts.silent_frames == outlet.news.counts.frames
+    assert outlet.news.sees_frames == 0
+
+
+def test_a_stream_whose_memory_is_taken_is_told_at_once_how_much_is_left() -> None:
+    call = Call(pages=11)
+    outlets = [call.join("a"), call.join("b", 2)]
+    call.run(29.5 * PERIOD_S)
+    told = [outlet.news.sees_frames for outlet in outlets if outlet.news is not None]
+    assert any(0 < seen < WINDOW for seen in told)
+    assert call.loop.counters().shortened_windows > 0
+    # Nothing is kept of it that nobody takes.
+    assert call.engine.shortened == []
+    assert all(len(outlet.spoken) == 29 for outlet in outlets)
