@@ -19,11 +19,12 @@ from duologue.engines.models.moshi_lm.config import MOSHI
 from duologue.engines.models.moshi_lm.prompt import moshi_prompt
 from duologue.engines.payloads import LockstepStart
 from duologue.engines.runners.registry import RunnerType, Wake
-from duologue.engines.runners.streaming_lm.engine import EngineLimits, Opening, SpokenFrame
+from duologue.engines.runners.streaming_lm.engine import EngineLimits, Opening
 from duologue.engines.runners.streaming_lm.pages import PageLimits, Shortened
 from duologue.engines.runners.streaming_lm.prepared import Costs, Samples
 from duologue.engines.runners.streaming_lm.runner import StreamingLm
 from duologue.engines.runners.streaming_lm.settings import BUCKETS, StreamingLmSettings
+from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame
 
 FRAME_SAMPLES, RATE_HZ = 1920, 24_000
 SPEAKS_FRAMES, RESTS_FRAMES, WORD_FRAMES = 50, 25, 4

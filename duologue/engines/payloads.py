@@ -328,6 +328,8 @@ class LockstepStart(PayloadBase, frozen=True):
         log: Frames to go through again after the beginning, of a stream whose worker was lost:
             for each the text token, the codes said and the codes heard, as 16-bit little-endian
             numbers. ``NOT_SAID`` stands for all that was said in a frame that was taken back.
+        temperature: How daring it is, in words and sound; 0: always the likeliest; ``None``: as it
+            was made for.
     """
 
     instructions: str = ""
@@ -335,6 +337,7 @@ class LockstepStart(PayloadBase, frozen=True):
     seed: int = 0
     pins_persona: bool = False
     log: bytes = b""
+    temperature: float | None = None
 
 
 class LockstepRewind(PayloadBase, frozen=True):
@@ -345,6 +348,12 @@ class LockstepRewind(PayloadBase, frozen=True):
     """
 
     frame: int
+
+
+class LockstepTaste(PayloadBase, frozen=True):
+    """From the next frame on, be as daring as this; see ``LockstepStart.temperature``."""
+
+    temperature: float | None
 
 
 class LockstepFreeze(PayloadBase, frozen=True):
@@ -404,6 +413,7 @@ Payload = (
     | AnswerWords
     | LockstepStart
     | LockstepRewind
+    | LockstepTaste
     | LockstepFreeze
     | LockstepFrame
     | LockstepNews

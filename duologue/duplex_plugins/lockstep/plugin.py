@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from duologue.core.audio import SAMPLE_BYTES, AudioFrame
 from duologue.duplex_plugins.contract import (
     AppendToRequest,
@@ -45,6 +47,7 @@ from duologue.engines.payloads import (
     LockstepNews,
     LockstepRewind,
     LockstepStart,
+    LockstepTaste,
     SpeechMark,
 )
 
@@ -112,6 +115,7 @@ class State:
         held: Frames for which what is said is held yet; 0: it is not held.
         paused: Frames of the pause so far, while it is held.
         spoke: Something was said in this call.
+        temperature: How daring the stream is, as it was told.
         sees_frames: How far back the model sees, as the client knows.
     """
 
@@ -132,6 +136,7 @@ class State:
     paused: int = 0
     rewinds: int = 0
     sees_frames: int = 0
+    temperature: float | None = None
     restarts: int = 0
     spoke: bool = False
 
@@ -266,7 +271,12 @@ class LockstepPlugin:
         if answer is None:
             return []
         state.last = answer
-        return [EndResponse(answer.response_id, outcome, reason)]
+        ended = EndResponse(answer.response_id, outcome, reason)
+        return [ended, *self._dare_as_configured(state)]
+
+    def _dare_as_configured(self, state: State) -> list[PluginEffect]:
+        """What a client asked for in one answer ends with it."""
+        return self._dare(state, None if state.config is None else state.config.temperature)
 
     def _noted(self, state: State, news: LockstepNews) -> StreamNoted:
         model = self._model
@@ -291,7 +301,8 @@ class LockstepPlugin:
         if begun is not None:
             return self._say(state, state.answer, begun, quiet=False)
         state.broken = False
-        return self._ensure_running(state)
+        started = self._ensure_running(state)
+        return [*started, *self._dare(state, request.config.temperature)]
 
     def _interrupted(self, state: State, item: Interrupted) -> list[PluginEffect]:
         answer = state.answer
@@ -299,12 +310,13 @@ class LockstepPlugin:
             state.last, state.answer = answer, None
             if answer.first_frame is not None:
                 state.held, state.paused = self._hold_frames, 0
+        effects = self._dare_as_configured(state) if state.answer is None else []
         if item.cut_sample is None or not self._settings.rewind:
-            return []
+            return effects
         last = state.last
         if last is None or last.response_id != item.response_id or state.answer is not None:
-            return []  # something else has been said since, and was heard
-        return self._rewind(state, last, item.cut_sample)
+            return effects  # something else has been said since, and was heard
+        return [*effects, *self._rewind(state, last, item.cut_sample)]
 
     def _rewind(self, state: State, answer: Answer, cut_sample: int) -> list[PluginEffect]:
         """Let the model forget what nobody heard; a frame that was begun counts as heard."""
@@ -322,13 +334,23 @@ class LockstepPlugin:
 
     def _configured(self, state: State, config: PluginConfig) -> list[PluginEffect]:
         before, state.config = state.config, config
-        if before is None or self._start(before) == self._start(config):
+        if before is None:
             return []
+        started = replace(self._start(before), temperature=config.temperature)
         # What it is, it is told in the beginning: once it has spoken it stays who it is.
-        if state.running and not state.spoke:
+        if started != self._start(config) and state.running and not state.spoke:
             state.log.clear()
             return self._restart(state, "", keeps_context=False)
-        return []
+        return self._dare(state, config.temperature) if state.answer is None else []
+
+    def _dare(self, state: State, temperature: float | None) -> list[PluginEffect]:
+        """Let the model be as daring as that from its next frame on."""
+        if state.temperature == temperature:
+            return []
+        effects = _append(state, LockstepTaste(temperature))
+        if effects:
+            state.temperature = temperature
+        return effects
 
     # The stream
 
@@ -344,6 +366,7 @@ class LockstepPlugin:
 
     def _run(self, state: State, log: bytes = b"") -> list[PluginEffect]:
         state.running, state.proven = True, False
+        state.temperature = None if state.config is None else state.config.temperature
         state.rewinds, state.sees_frames = 0, self._model.window_frames
         state.stuck_check = self._stuck_check()
         effects: list[PluginEffect] = [
@@ -367,6 +390,7 @@ class LockstepPlugin:
             seed=self._settings.seed,
             pins_persona=model.pins_persona,
             log=log,
+            temperature=config.temperature,
         )
 
     def _lost(self, state: State, code: str) -> list[PluginEffect]:
@@ -406,6 +430,6 @@ class LockstepPlugin:
 
 
 def _append(
-    state: State, payload: AudioChunk | LockstepFreeze | LockstepRewind
+    state: State, payload: AudioChunk | LockstepFreeze | LockstepRewind | LockstepTaste
 ) -> list[PluginEffect]:
     return [AppendToRequest(STREAM, payload)] if state.running else []

@@ -29,6 +29,13 @@ class Taste:
     code_top_k: int = 250
 
 
+def taste_of(temperature: float | None) -> Taste:
+    """Return the taste of a stream that is to be so daring; ``None``: as the model was made for."""
+    if temperature is None:
+        return Taste()
+    return Taste(text_temperature=temperature, code_temperature=temperature)
+
+
 GREEDY = Taste(text_temperature=0.0, code_temperature=0.0)
 
 

@@ -12,6 +12,7 @@ import torch
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.models.moshi_lm.config import MoshiConfig
 from duologue.engines.models.moshi_lm.prompt import moshi_prompt, personaplex_prompt, wrapped
+from duologue.engines.models.moshi_lm.sampling import taste_of
 from duologue.engines.models.moshi_lm.tokenizer import TextTokenizer
 from duologue.engines.models.moshi_lm.voice_prompt import VoicePrompt, load_voice
 from duologue.engines.payloads import NOT_SAID, LockstepStart
@@ -55,8 +56,9 @@ class Beginnings:
             EngineError: There is no such voice, or the persona is longer than the window.
         """
         seed = start.seed or secrets.randbits(63)
+        taste = taste_of(start.temperature)
         if self._folder is None:
-            return Opening(moshi_prompt(self._config), seed=seed)
+            return Opening(moshi_prompt(self._config), seed=seed, taste=taste)
         name = start.voice or self._default_voice
         voice = self._voice(name) if name else None
         text = self._tokenizer.encode(wrapped(start.instructions)) if start.instructions else []
@@ -64,6 +66,7 @@ class Beginnings:
         opening = Opening(
             prompt,
             voice=None if voice is None else voice.embeddings,
+            taste=taste,
             seed=seed,
             name=f"{name}\n{start.instructions}",
             pinned=start.pins_persona,

@@ -13,8 +13,7 @@ import gc
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -35,6 +34,7 @@ from duologue.engines.runners.streaming_lm.prepared import (
     mask,
     measure,
 )
+from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame
 from duologue.engines.runners.streaming_lm.token_log import TokenLog
 
 RETRY_AFTER_S = 5.0
@@ -81,22 +81,6 @@ class Opening:
     def positions(self) -> int:
         """How many positions come before the first frame."""
         return len(self.prompt.rows) + (0 if self.voice is None else len(self.voice))
-
-
-class SpokenFrame(NamedTuple):
-    """What a stream said in one frame.
-
-    Args:
-        frame: Counted from its beginning.
-        pcm: [frame_samples] float32; text: the token; said, heard: the codes.
-    """
-
-    slot: int
-    frame: int
-    pcm: Samples
-    text: int
-    said: tuple[int, ...]
-    heard: tuple[int, ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -280,9 +264,14 @@ class FrameEngine:
         stream.last = frames[-1]
         stream.live = False
         stream.times_taken_back += 1
-        again = stream.opening.seed + SEED_STEP * stream.times_taken_back
-        self._step.state.draw_as(slot, stream.opening.taste, again)
+        self._draw(stream)
         self._waiting.append(stream)
+
+    def draw_by(self, slot: int, taste: Taste) -> None:
+        """Let a stream draw otherwise, from its next frame on."""
+        stream = self._streams[slot]
+        stream.opening = replace(stream.opening, taste=taste)
+        self._draw(stream)
 
     def close(self, slot: int) -> None:
         """Let a stream go, whatever it is at."""
@@ -408,8 +397,12 @@ class FrameEngine:
         self._waiting.append(stream)
         self._step.encoder.reset(slot)
         self._step.decoder.reset(slot)
-        self._step.state.draw_as(slot, stream.opening.taste, stream.opening.seed)
+        self._draw(stream)
         self._write_table(slot)
+
+    def _draw(self, stream: _Stream) -> None:
+        seed = stream.opening.seed + SEED_STEP * stream.times_taken_back
+        self._step.state.draw_as(stream.slot, stream.opening.taste, seed)
 
     def _begin(self, job: PreparedPrefill, stream: _Stream, row: int, hidden: Tensor) -> None:
         job.chosen.values[0] = row

@@ -21,6 +21,7 @@ from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.arbiter.device_arbiter import IDLE, Beat
 from duologue.engines.frame_counts import NO_FRAMES, FrameCounts
+from duologue.engines.models.moshi_lm.sampling import taste_of
 from duologue.engines.models.moshi_lm.tokenizer import TextStream, TextTokenizer
 from duologue.engines.payloads import (
     AudioChunk,
@@ -29,6 +30,7 @@ from duologue.engines.payloads import (
     LockstepNews,
     LockstepRewind,
     LockstepStart,
+    LockstepTaste,
     Payload,
 )
 from duologue.engines.runners.contract import Job, Step
@@ -40,6 +42,7 @@ from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
 from duologue.engines.runners.streaming_lm.tick_loop import (
     MAX_WAITING_FRAMES,
+    DrawBy,
     Freeze,
     Hear,
     Join,
@@ -304,6 +307,8 @@ class StreamingLm:
                 return Hear(key, pcm_to_float(pcm), now)
             case LockstepRewind(frame=frame):
                 return Rewind(key, frame)
+            case LockstepTaste(temperature=temperature):
+                return DrawBy(key, taste_of(temperature))
             case LockstepFreeze(frozen=frozen):
                 return Freeze(key, frozen)
             case _:

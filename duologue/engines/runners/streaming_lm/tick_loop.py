@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from duologue.core.errors import CapacityError, EngineError
 from duologue.engines.arbiter.device_arbiter import IDLE, Beat
 from duologue.engines.frame_counts import FRAME_COUNTS, NO_FRAMES, FrameCounts
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, SpokenFrame
+from duologue.engines.models.moshi_lm.sampling import Taste
+from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
 from duologue.engines.runners.streaming_lm.prepared import Costs
+from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame
 from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits, FrameCounters
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
@@ -115,6 +117,14 @@ class Rewind:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawBy:
+    """Let a stream draw otherwise, from its next frame on."""
+
+    key: str
+    taste: Taste
+
+
+@dataclass(frozen=True, slots=True)
 class Freeze:
     """Leave a stream out of the ticks, or let it take part again."""
 
@@ -136,7 +146,7 @@ class Leave:
     key: str
 
 
-Message = Join | Hear | Rewind | Freeze | Taken | Leave
+Message = Join | Hear | Rewind | DrawBy | Freeze | Taken | Leave
 
 
 @dataclass(eq=False, slots=True)
@@ -218,6 +228,8 @@ class TickLoop:
                     member.heard_at, member.message_s = at, len(samples) / self._rate_hz
             case Rewind(frame=frame):
                 self._rewind(member, frame, now)
+            case DrawBy(taste=taste):
+                self._engine.draw_by(member.slot, taste)
             case Freeze(frozen=frozen):
                 member.frozen = frozen
                 self._mask(member, now)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from duologue.duplex_plugins.contract import (
@@ -12,6 +14,7 @@ from duologue.duplex_plugins.contract import (
     EndResponse,
     Interrupted,
     PluginConfig,
+    PluginEffect,
     RequestEnded,
     RequestFailed,
     RequestOutput,
@@ -33,6 +36,7 @@ from duologue.engines.payloads import (
     LockstepFreeze,
     LockstepNews,
     LockstepStart,
+    LockstepTaste,
     SpeechMark,
 )
 from tests.unit.duplex_plugins.lockstep.stream import (
@@ -371,3 +375,44 @@ def test_news_of_the_stream_are_handed_on_and_a_shorter_memory_is_told_when_it_m
 
 def test_each_session_holds_a_place_of_its_pipeline() -> None:
     assert Bench().plugin.capabilities().resident == "model"
+
+
+# How daring it is
+
+
+def tastes_of(effects: Sequence[PluginEffect]) -> list[float | None]:
+    appended = [each.payload for each in effects if isinstance(each, AppendToRequest)]
+    return [each.temperature for each in appended if isinstance(each, LockstepTaste)]
+
+
+def test_it_begins_as_daring_as_the_client_wants() -> None:
+    bench = Bench()
+    bench.configure(temperature=0.3)
+    assert start_of(bench.give(HEARD)).temperature == 0.3
+
+
+def test_a_change_counts_from_the_next_frame_on_and_begins_nothing_anew() -> None:
+    bench = Bench()
+    bench.configure()
+    bench.give(HEARD)
+    effects = bench.configure(temperature=0.0)
+    assert tastes_of(effects) == [0.0]
+    assert not any(isinstance(each, StartRequest) for each in effects)
+    assert bench.configure(temperature=0.0) == []
+
+
+def test_what_is_asked_for_one_answer_ends_with_it() -> None:
+    bench = Bench()
+    bench.configure(temperature=0.5)
+    bench.give(HEARD)
+    asked = ResponseRequested("r1", (), PluginConfig(temperature=0.1))
+    assert tastes_of(bench.give(asked)) == [0.1]
+    assert tastes_of(bench.give(Interrupted("r1", ""))) == [0.5]
+
+
+def test_a_stream_that_is_begun_by_an_answer_takes_what_that_wants() -> None:
+    bench = Bench()
+    bench.configure()
+    effects = bench.give(ResponseRequested("r1", (), PluginConfig(temperature=0.1)))
+    assert start_of(effects).temperature is None
+    assert tastes_of(effects) == [0.1]

@@ -8,7 +8,8 @@ import torch
 
 from duologue.core.errors import CapacityError
 from duologue.engines.models.moshi_lm.sampling import GREEDY
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening, SpokenFrame
+from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
+from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame
 from tests.unit.engines.runners.streaming_lm.tiny_network import (
     CONFIG,
     WINDOW,
@@ -223,3 +224,21 @@ def test_a_pinned_persona_stays_where_attention_finds_it() -> None:
     one.rewind(slot, one.frames(slot) - 3)
     assert one.prefill() == [slot]
     assert one.step([slot], speech(1, 9))[0].frame == 3 * WINDOW
+
+
+def test_a_seed_says_the_same_again_and_a_taste_changes_it_from_the_next_frame_on() -> None:
+    def call(greedy_from: int) -> list[tuple[int, ...]]:
+        one = engine()
+        slot = start(one, opening(seed=5))
+        said = []
+        for number, pcm in enumerate(speech(16, seed=2)):
+            if number == greedy_from:
+                one.draw_by(slot, GREEDY)
+            said += tokens(one.step([slot], [pcm]))
+        return said
+
+    drawn, again, greedy = call(99), call(99), call(6)
+    assert drawn == again
+    # What sounds in a frame was chosen in the one before.
+    assert greedy[:6] == drawn[:6]
+    assert greedy[7:] != drawn[7:]

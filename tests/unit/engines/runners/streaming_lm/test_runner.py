@@ -20,6 +20,7 @@ from duologue.engines.payloads import (
     LockstepNews,
     LockstepRewind,
     LockstepStart,
+    LockstepTaste,
     TextDelta,
 )
 from duologue.engines.runners.contract import Capturing, CountsFrames, Job, Sleeper, Step
@@ -232,3 +233,12 @@ def test_it_says_how_many_it_holds_and_what_became_of_every_frame(bench: Bench) 
     counted = bench.runner.counted()
     assert counted.frames >= told.counts.frames
     assert counted.silence_samples == counted.frames * SAMPLES
+
+
+def test_a_stream_may_become_more_or_less_daring(bench: Bench) -> None:
+    job = bench.open("a", LockstepStart(seed=1, temperature=0.5))
+    bench.frames(1)
+    job.inputs.append(LockstepTaste(0.0))
+    assert bench.runner.ready(job)
+    assert len(bench.frames(2)["a"]) >= 2
+    assert not job.inputs
