@@ -116,6 +116,11 @@ class SessionManager:
         return self._places.most
 
     @property
+    def kept_places(self) -> int:
+        """Of sessions that their clients have yet to describe."""
+        return self._places.kept
+
+    @property
     def detached(self) -> int:
         """How many sessions have lost their connection and wait for another."""
         leases = (session.lease for session in self._sessions.values())

@@ -41,6 +41,11 @@ class Places:
         return min(self._most, sum(map(self._slots, pipelines)))
 
     @property
+    def kept(self) -> int:
+        """Places of sessions that their clients have yet to describe."""
+        return self._kept
+
+    @property
     def fill(self) -> float:
         """How full it is; 1 at the limit."""
         return (len(self._models) + self._kept) / max(1, self.most)

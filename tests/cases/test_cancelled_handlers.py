@@ -194,7 +194,7 @@ async def test_c51_cancelled_at_any_wait_a_call_leaves_nothing_behind(
                 assert [(each.busy, each.queued, each.restarts) for each in stats.stages] == [
                     (0, 0, 0)
                 ] * 3
-                assert sessions._places_kept == 0
+                assert sessions.kept_places == 0
                 if task.waits < task.at:
                     break
             assert task.at > FEWEST_WAITS[way]

@@ -295,7 +295,7 @@ async def live_all(seeds: Iterable[int]) -> None:
         await server.realtime.wait_closed(PATIENCE_S)
         await until(lambda: len(asyncio.all_tasks()) <= tasks and descriptors() <= files)
         assert len(server.sessions) == 0
-        assert server.sessions._places_kept == 0
+        assert server.sessions.kept_places == 0
         assert server.sessions.detached == 0
         assert len(server.wheel) == 0
         assert server.flights == []

@@ -51,7 +51,9 @@ class StandIn(ABC):
 
     def offer(self, command: Command) -> None:
         """Hand in what the client said. What it says after the end leads to nothing."""
-        if not self._is_over:
+        if self._session is not None:
+            self._session.offer(command)  # by who stands in for us, and had this way from before
+        elif not self._is_over:
             self._offer_early(command)
 
     def reject(self, error: ErrorBody) -> None:
@@ -68,6 +70,8 @@ class StandIn(ABC):
 
     def pull(self, max_bytes: int) -> Batch:
         """Return what may be written now."""
+        if self._session is not None:
+            return self._session.pull(max_bytes)
         return Batch([Delivery(UNNUMBERED, event) for event in self._take_news()], False)
 
     def close(self, reason: str) -> None:

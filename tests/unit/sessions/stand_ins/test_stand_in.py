@@ -7,6 +7,7 @@ import pytest
 from duologue.protocol.commands import ClearAudio, Command, CommitAudio
 from duologue.protocol.errors import error_body, refused
 from duologue.protocol.events import AudioCleared, ErrorEvent
+from duologue.sessions.port import Joined
 from duologue.sessions.stand_ins.stand_in import MAX_WAITING_ERRORS, StandIn
 from tests.fakes.link import FakeClient, FakeSession
 
@@ -16,7 +17,7 @@ MISTAKE = error_body(refused("no", None))
 class Expectant(StandIn):
     """Becomes a session at its first word."""
 
-    def __init__(self, session: FakeSession) -> None:
+    def __init__(self, session: Joined) -> None:
         super().__init__()
         self.to_come = session
         self.given_up = 0
@@ -65,6 +66,17 @@ def test_once_there_is_one_everything_is_handed_on(port: Expectant) -> None:
     assert (port.to_come.detached, port.given_up) == (1, 0)
     port.close("enough")
     assert port.to_come.closed == "enough"
+
+
+def test_one_that_becomes_another_hands_on_what_that_one_becomes(port: Expectant) -> None:
+    # As a client that waits in the queue, and only then describes its session.
+    outer = Expectant(port)
+    client = joined(outer)
+    for word in (CommitAudio(), CommitAudio(), ClearAudio()):
+        outer.offer(word)
+    assert port.to_come.said == [ClearAudio()]
+    port.to_come.say(AudioCleared())
+    assert [delivery.event for delivery in client.got] == [AudioCleared()]
 
 
 def test_who_goes_or_is_closed_before_gives_up_once(port: Expectant) -> None:
