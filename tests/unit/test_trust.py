@@ -144,7 +144,7 @@ def test_where_secrets_are_compared_it_takes_always_the_same_time() -> None:
     assert {
         "gateway/keyring.py",
         "gateway/client_secrets.py",
-        "gateway/admin/routes.py",
+        "gateway/admin/key.py",
         "gateway/telephony/signature.py",
         "sessions/resumption/lease.py",
     } <= set(compares)

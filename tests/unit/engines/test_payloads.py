@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.media_payloads import (
     DrawImage,
     ImageData,
@@ -25,8 +26,10 @@ from duologue.engines.payloads import (
     EndOfTurn,
     LockstepFrame,
     LockstepFreeze,
+    LockstepNews,
     LockstepRewind,
     LockstepStart,
+    LockstepTaste,
     Payload,
     SpeakText,
     SpeechMark,
@@ -69,6 +72,8 @@ EXAMPLES: list[Payload] = [
     LockstepStart("You are kind.", "anna", seed=7, pins_persona=True),
     LockstepRewind(31),
     LockstepFreeze(True),
+    LockstepTaste(0.7),
+    LockstepNews(FrameCounts(frames=12, late_frames=2), 900),
     LockstepFrame(32, b"\x01\x00", " hello", 17, (1, 2), (3, 4), rewinds=1),
     DrawImage("a cat", 64, 48, 4, 3.5, 7, lora=LoraChoice("ink", 0.5), image=b"\x89PNG", mask=b"m"),
     MakeVideo("waves", 64, 48, 9, 16, 4, 3.5, 7, source=b"ftyp", overlap=4),

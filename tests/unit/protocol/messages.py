@@ -64,10 +64,10 @@ def _of(shape: shapes.Type) -> st.SearchStrategy[Any]:
             return st.one_of([_of(inner) for inner in types])
         case shapes.VarTupleType(item_type=inner):
             return st.lists(_of(inner), max_size=3).map(tuple)
-        case shapes.DictType(value_type=shapes.StrType()):
-            return st.dictionaries(TEXT, TEXT, max_size=3)
-        case shapes.DictType():
+        case shapes.DictType(value_type=shapes.AnyType()):
             return st.dictionaries(TEXT, JSON_VALUES, max_size=3)
+        case shapes.DictType(value_type=inner):
+            return st.dictionaries(TEXT, _of(inner), max_size=3)
         case shapes.StructType(cls=cls):
             return st.deferred(lambda: _SPECIAL[cls]() if cls in _SPECIAL else _struct(shape))
         case shapes.DataclassType(cls=cls, fields=fields):

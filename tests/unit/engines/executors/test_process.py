@@ -21,16 +21,17 @@ from tests.unit.engines.executors.kinds import Ear, spec
 async def test_nothing_is_heard_of_a_worker_before_its_start_has_returned(tmp_path: Path) -> None:
     """Also if the loop is busy for so long that the worker is ready, and gone, before that."""
     said = framing.encode(Report([Ready(took_s=0.0)]))
-    hasty = tmp_path / "python"
+    hasty, over = tmp_path / "python", tmp_path / "over"
     hasty.write_text(
         f"#!{sys.executable} -S\nimport os, sys\nos.write(int(sys.argv[5]), {said!r})\n"
+        f"os.mkdir({str(over)!r})\n"
     )
     hasty.chmod(0o755)
     before = children()
     ear = Ear()
     start = asyncio.create_task(ProcessExecutor().start(spec(interpreter=str(hasty)), ear))
-    # Looked at once: it may be gone, and waited for, the next time.
-    while not (born := children() - before):  # noqa: ASYNC110
+    # Looked at once: it may be gone, and waited for, the next time, and even between two looks.
+    while not (born := children() - before) and not over.exists():  # noqa: ASYNC110
         await asyncio.sleep(0)
     assert all_exit(born)
     while not start.done():
