@@ -99,7 +99,8 @@ async def test_in_mid_answer(browse: Browse, cable: BreakableLine, way: str) -> 
         await page.until(entry(ANSWER, "heard"))
         # All of its sound came once, and was played once.
         played = "seen.event.findLast(({ type }) => type === 'playback.acknowledged').event"
-        await page.until(f"{played}.played_ms > 0 && {played}.history_committed !== undefined")
+        await page.until(f"{played}.played_ms >= Math.floor({SOUND_MS.strip()})")
+        assert await page.evaluate(f"{played}.history_committed") is not None
         assert await page.evaluate(f"{played}.played_ms") == int(await page.evaluate(SOUND_MS))
         assert await page.evaluate("back.dropped_ms") == 0
         numbers = await page.evaluate(
