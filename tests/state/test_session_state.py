@@ -208,7 +208,8 @@ class SessionModel(RuleBasedStateMachine):
     def client_cancels(self) -> None:
         active = self.call.machine.speaking.active
         self.call.send(CancelResponse())
-        if active is not None and self.client.reading:
+        # Who has no connection cannot say it.
+        if active is not None and self.client.reading and not self.client.gone:
             self.client.wire.interrupted(active.id)
 
     @precondition(alive)

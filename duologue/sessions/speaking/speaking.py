@@ -395,10 +395,16 @@ class Speaking:
         return any(playback.heard_samples(item_id, now) > 0 for item_id in playback.playing(now))
 
     def stop_playback(self, now: float) -> list[tuple[str, int]]:
-        """Stop the playback of responses that have ended; returns items and heard samples."""
+        """Stop the playback of responses that have ended; returns items and heard samples.
+
+        Those beside the conversation go on.
+        """
         self.pacing.begin_anew()
-        self.silencer.withdraw_all({each.id for each in self.all() if each.out_of_band})
+        beside = [each for each in self.all() if each.out_of_band]
+        self.silencer.withdraw_all({each.id for each in beside})
+        spared = {item.id for each in beside for item in each.items}
         return [
             (item_id, self.playback.interrupt(item_id, now))
             for item_id in self.playback.playing(now)
+            if item_id not in spared
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from duologue.engines.payloads import AudioChunk
 from duologue.protocol.commands import (
     CreateResponse,
+    ResponseParams,
 )
 from duologue.protocol.duplex.commands import (
     CloseSession,
@@ -181,3 +182,14 @@ def test_a_stock_client_attaches_again_and_goes_on_with_what_comes() -> None:
     following = made.session.pull(1 << 20).deliveries
     assert following[0].seq == greeting.seq + 1
     assert any(isinstance(delivery.event, AudioDelta) for delivery in following)
+
+
+def test_what_is_said_beside_the_conversation_is_sent_again_whatever_was_interrupted() -> None:
+    made = call()
+    made.client.broken = True
+    made.send(CreateResponse(response=ResponseParams(conversation="none")))
+    beside = made.engine.of(STAGE)[-1]
+    made.engine.output(beside.request.id, AudioChunk(counting(0, 2400), 24000))
+    made.send(CreateResponse(response=ResponseParams(interrupt=True)))
+    made.resume()
+    assert heard(made) == counting(0, 2400)
