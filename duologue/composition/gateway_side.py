@@ -221,7 +221,6 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     )
     media = MediaEndpoints(
         services,
-        admission,
         engine,
         {
             name: pipeline.offer
@@ -234,12 +233,11 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
     files = AudioFileDecoder(
         ReadLimits(max_bytes=gateway.http.max_audio_file_bytes, max_s=gateway.http.max_audio_s)
     )
-    speech_streams = SpeechStreamEndpoint(services, admission)
+    speech_streams = SpeechStreamEndpoint(services)
     policies = {name: each.policy for name, each in pipelines.items() if each.policy is not None}
     robots = RobotStreamEndpoint(
         services.engine,
         policies,
-        admission,
         gateway.robot,
         clock,
         metrics,

@@ -22,6 +22,12 @@ from tests.fakes.media_gateway import media_settings
 
 EVERYBODY, KITCHEN = "key-of-everybody", "key-of-the-kitchen"
 NEVER = {"prompt": "never", "size": "64x64"}
+UPGRADE = {
+    "Connection": "upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
 SERVERS = ("one process", "two gateways")
 
 
@@ -60,6 +66,12 @@ class Served:
                 return answer.status, error.get("code", ""), answer.headers.get("Retry-After")
 
         return asyncio.create_task(asked())
+
+    async def open(self, path: str, key: str) -> aiohttp.ClientWebSocketResponse:
+        """Open a WebSocket, at the next gateway."""
+        client = self._clients[self._asked % len(self._clients)]
+        self._asked += 1
+        return await client.ws_connect(path, headers={"Authorization": f"Bearer {key}"})
 
     async def until_working(self, count: int) -> None:
         await until(lambda: self.engine.stats().requests == count)
@@ -156,3 +168,33 @@ async def test_who_would_rather_wait_is_next_when_there_is_room(tmp_path: Path) 
         await gone(pictures[0])
         assert (await patient)[0] == 200
         await gone(*pictures[1:])
+
+
+VIDEO = "/v1/realtime/video"
+SPEECH = "/v1/audio/speech/stream"
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_socket_has_a_slot_of_its_class_until_it_is_closed(
+    kind: str, tmp_path: Path
+) -> None:
+    async with served(kind, settings(tmp_path)) as server:
+        watching = [await server.open(VIDEO, EVERYBODY) for _ in range(3)]
+        status, code, retry_after = await server.ask("GET", VIDEO, EVERYBODY, **UPGRADE)
+        assert (status, code) == (503, "server_full")
+        assert retry_after is not None
+        # What is left of the four slots is kept for the other class.
+        assert (await server.ask("GET", SPEECH, EVERYBODY, **UPGRADE))[:2] == (400, "unsupported")
+        await watching[0].close()
+        again = await server.open(f"{VIDEO}?wait=20", EVERYBODY)
+        for socket in (again, *watching[1:]):
+            await socket.close()
+
+
+async def test_a_socket_counts_among_the_requests_of_its_key(tmp_path: Path) -> None:
+    async with served("one process", settings(tmp_path)) as server:
+        watching = await server.open(VIDEO, KITCHEN)
+        status, code, retry_after = await server.ask("GET", VIDEO, KITCHEN, **UPGRADE)
+        assert (status, code) == (429, "rate_limited")
+        assert retry_after is not None
+        await watching.close()

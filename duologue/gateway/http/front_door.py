@@ -1,5 +1,8 @@
 """What every plain HTTP request passes: its key, room for it, and is its client still there.
 
+WebSockets that hold no session pass here too: a slot is theirs from before the upgrade, where a
+refusal can still say why, until they are closed.
+
 A handler behind the door is cancelled when its client has gone or its time is over; whatever it
 holds is let go in its ``finally`` blocks. Faults of ours become an answer in the usual shape. This
 module must not know what a request is about.
@@ -19,9 +22,9 @@ from duologue.gateway.admission import Admission
 from duologue.gateway.auth import Access
 from duologue.gateway.errors import Handler, error_response
 from duologue.gateway.http.prefer import wished_wait_s
-from duologue.gateway.http.routes import Route
+from duologue.gateway.http.routes import WAIT, Route
 from duologue.gateway.http.settings import HttpSettings
-from duologue.gateway.ws.handshake import offered_protocols
+from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
 from duologue.hosts.port import Slot
 from duologue.hosts.request_slots import SlotsPort
 from duologue.sessions.owners import ANYBODY
@@ -65,10 +68,13 @@ class FrontDoor:
                     owner = caller.owner
                 if not route.is_work:
                     return await route.handle(request)
+                if route.is_socket:
+                    check_upgrade(request.headers)
                 self._admission.check_request()
-                limit_s = self._settings.queue_timeout_s
-                wait_s = wished_wait_s(request.headers.get("Prefer"), limit_s)
+                wait_s = self._wished_wait_s(request, route)
                 async with self._slots.taken(Slot(wait_s=wait_s, work=route.work, owner=owner)):
+                    if route.is_socket:
+                        return await route.handle(request)
                     with self._counted():
                         return await self._while_wanted(request, route)
             return self._failed(request, route, crashes[0])
@@ -80,6 +86,12 @@ class FrontDoor:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()
+
+    def _wished_wait_s(self, request: web.Request, route: Route) -> float:
+        wished = request.headers.get("Prefer")
+        if route.is_socket and WAIT in request.query:
+            wished = f"wait={request.query[WAIT]}"  # browsers give an upgrade no headers
+        return wished_wait_s(wished, self._settings.queue_timeout_s)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

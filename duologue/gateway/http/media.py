@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from duologue.engines.media_offer import MediaOffer
 from duologue.engines.ports import EnginePort
-from duologue.gateway.admission import Admission
 from duologue.gateway.http.answered_once import AnsweredOnce
 from duologue.gateway.http.images import ImageRoutes
 from duologue.gateway.http.routes import Route
@@ -36,7 +35,6 @@ class MediaEndpoints:
     def __init__(
         self,
         services: HttpServices,
-        admission: Admission,
         engine: EnginePort,
         offers: Mapping[str, MediaOffer],
         jobs: JobPort | None,
@@ -50,7 +48,7 @@ class MediaEndpoints:
         self._sounds = SoundRoutes(services, self.models, client, once)
         self._filming = Filming(client)
         self._videos = VideoRoutes(services, self.models, self._filming, jobs)
-        self._stream = VideoStreamEndpoint(services, admission, self.models, self._filming)
+        self._stream = VideoStreamEndpoint(services, self.models, self._filming)
 
     def routes(self) -> Sequence[Route]:
         """For the application."""

@@ -18,6 +18,8 @@ from duologue.gateway.errors import Handler
 JSON = "application/json"
 FORM = "multipart/form-data"
 EVENTS = "text/event-stream"
+WAIT = "wait"
+"""In the query of a WebSocket: how many seconds its client would wait for a slot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,9 @@ class Parameter:
     in_path: bool = False
 
 
+WAIT_PARAMETER = Parameter(WAIT, "Seconds to wait for a slot where none is free, as Prefer does.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """One route.
@@ -61,6 +66,8 @@ class Route:
         refusals: Statuses of its errors, besides those of keys and of admission.
         is_work: It needs models: it is refused before they are loaded, counts against the limit,
             ends with its client and has a time limit. Otherwise it is somebody's own business.
+        is_socket: It becomes a WebSocket, which is work for as long as it is open, and has no other
+            limit of time.
         work: Its class: it has a share of the slots of its own.
         needs_key: An API key is needed, where the server has any.
         timeout_s: Longest time for an answer, where the usual one is too short.
@@ -78,6 +85,7 @@ class Route:
     parameters: Sequence[Parameter] = ()
     refusals: Sequence[int] = ()
     is_work: bool = True
+    is_socket: bool = False
     work: WorkClass = WorkClass.INTERACTIVE
     needs_key: bool = True
     timeout_s: float | None = None

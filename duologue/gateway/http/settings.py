@@ -18,7 +18,7 @@ class ClassWeights(Section):
     """
 
     interactive: Annotated[int, Field(ge=1, le=1000)] = 3
-    """Chat completions, speech, transcription."""
+    """Chat completions, speech and its streams, transcription, robots."""
 
     batch: Annotated[int, Field(ge=1, le=1000)] = 1
     """Images and videos; jobs have places of this class, too."""
@@ -31,12 +31,12 @@ class HttpSettings(Section):
     """A request's body must be smaller: 25 MB of audio, also in base64, and what is around it."""
 
     max_requests: Annotated[int, Field(ge=1, le=10_000)] = 64
-    """Requests that are worked on at the same time, of all gateways together; further ones are
-    refused with 503."""
+    """Requests that are worked on at the same time, of all gateways together, and WebSockets that
+    are open and no calls; further ones are refused with 503."""
 
     queued_requests: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Requests that may wait for one of these to end, where their clients ask for it with
-    ``Prefer: wait=SECONDS``; 0: none wait."""
+    ``Prefer: wait=SECONDS``, or ``?wait=SECONDS`` for a WebSocket; 0: none wait."""
 
     class_weights: ClassWeights = ClassWeights()
 

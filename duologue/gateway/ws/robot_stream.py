@@ -18,6 +18,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from duologue.core.clock import Clock
 from duologue.core.errors import (
+    CapacityError,
     ClientError,
     DuologueError,
     EngineError,
@@ -26,14 +27,13 @@ from duologue.core.errors import (
 )
 from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.policy_payloads import ActionChunk, DecideActions
-from duologue.gateway.admission import Admission
+from duologue.gateway.admission import RETRY_AFTER_S
 from duologue.gateway.beside_loop import read_beside_loop
-from duologue.gateway.http.routes import Content, Parameter, Route
+from duologue.gateway.http.routes import WAIT_PARAMETER, Content, Parameter, Route
 from duologue.gateway.robot.newest import Newest
 from duologue.gateway.robot.observations import description, is_reset, observation_of
 from duologue.gateway.robot.settings import RobotSettings
 from duologue.gateway.route_requests import RouteRequests
-from duologue.gateway.ws.handshake import check_upgrade
 from duologue.gateway.ws.route_sockets import RouteSockets
 from duologue.protocol.errors import ErrorCode, error_body, refused, shown
 from duologue.protocol.events import ErrorBody
@@ -68,25 +68,22 @@ class RobotStreamEndpoint:
 
     Args:
         offers: By the name of the pipeline; the first is the default.
-        admission: Says whether there may be work at all.
     """
 
     def __init__(
         self,
         engine: RouteRequests,
         offers: Mapping[str, PolicyOffer],
-        admission: Admission,
         settings: RobotSettings,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
         self._engine = engine
         self._offers = offers
-        self._admission = admission
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
-        self._sockets = RouteSockets("robots are connected")
+        self._sockets = RouteSockets()
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -98,9 +95,12 @@ class RobotStreamEndpoint:
                 summary="Ask a policy what a robot is to do (WebSocket, openpi's client).",
                 handle=self.handle,
                 answers=(Content(MSGPACK),),
-                parameters=(Parameter("model", "Name of the policy; none: the first one."),),
-                refusals=(400, 404, 503),
-                is_work=False,
+                parameters=(
+                    Parameter("model", "Name of the policy; none: the first one."),
+                    WAIT_PARAMETER,
+                ),
+                refusals=(400, 404),
+                is_socket=True,
             ),
         )
 
@@ -108,13 +108,16 @@ class RobotStreamEndpoint:
         """Hold one connection.
 
         Raises:
-            ClientError: It is no WebSocket, or there is no such policy.
-            CapacityError: There is no room.
+            ClientError: There is no such policy.
+            CapacityError: As many robots are connected as may be.
         """
-        check_upgrade(request.headers)
         name = self._chosen(request.query.get("model"))
-        self._admission.check_request()
-        self._sockets.check_room(self._settings.max_connections)
+        limit = self._settings.max_connections
+        if len(self._sockets) >= limit:
+            raise CapacityError(
+                f"{len(self._sockets)} robots are connected, the limit is {limit}",
+                retry_after_s=RETRY_AFTER_S,
+            )
         async with self._sockets.hold(
             request, max_message_bytes=self._settings.max_message_bytes
         ) as socket:

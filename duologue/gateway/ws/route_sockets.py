@@ -1,4 +1,4 @@
-"""The WebSockets of one route: how many may be open, and how they end.
+"""The WebSockets of one route: how many are open, and how they end.
 
 For routes that hold no session: speech and videos while they are made, robots.
 """
@@ -10,34 +10,18 @@ from contextlib import asynccontextmanager, suppress
 
 from aiohttp import WSCloseCode, web
 
-from duologue.core.errors import CapacityError
-from duologue.gateway.admission import RETRY_AFTER_S
-
 HEARTBEAT_S = 20.0
 
 
 class RouteSockets:
-    """Those of one route.
+    """Those of one route."""
 
-    Args:
-        what: For the refusal: what there are too many of, with its verb.
-    """
-
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self) -> None:
         self._open: set[web.WebSocketResponse] = set()
 
-    def check_room(self, limit: int) -> None:
-        """Refuse one more than may be open.
-
-        Raises:
-            CapacityError: There is no room.
-        """
-        if len(self._open) >= limit:
-            raise CapacityError(
-                f"{len(self._open)} {self._what}, the limit is {limit}",
-                retry_after_s=RETRY_AFTER_S,
-            )
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._open)
 
     @asynccontextmanager
     async def hold(

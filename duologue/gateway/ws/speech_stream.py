@@ -18,12 +18,10 @@ from duologue.core.errors import (
     LimitExceeded,
     ProtocolError,
 )
-from duologue.gateway.admission import Admission
-from duologue.gateway.http.routes import JSON, Content, Route
+from duologue.gateway.http.routes import JSON, WAIT_PARAMETER, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.speech.utterance import SpeechChoice, Utterance, chosen
 from duologue.gateway.ws.form import PLAIN_PROTOCOL
-from duologue.gateway.ws.handshake import check_upgrade
 from duologue.gateway.ws.route_sockets import RouteSockets
 from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.speech_stream import (
@@ -50,10 +48,9 @@ MAX_UTTERANCES = 4
 class SpeechStreamEndpoint:
     """All connections of this kind."""
 
-    def __init__(self, services: HttpServices, admission: Admission) -> None:
+    def __init__(self, services: HttpServices) -> None:
         self._services = services
-        self._admission = admission
-        self._sockets = RouteSockets("speech streams are open")
+        self._sockets = RouteSockets()
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -65,21 +62,14 @@ class SpeechStreamEndpoint:
                 summary="Speak text while it is being written (WebSocket).",
                 handle=self.handle,
                 answers=(Content(JSON),),
-                refusals=(400, 503),
-                is_work=False,
+                parameters=(WAIT_PARAMETER,),
+                refusals=(400,),
+                is_socket=True,
             ),
         )
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
-        """Hold one connection.
-
-        Raises:
-            ClientError: It is no WebSocket.
-            CapacityError: There is no room.
-        """
-        check_upgrade(request.headers)
-        self._admission.check_request()
-        self._sockets.check_room(self._services.settings.max_requests)
+        """Hold one connection; raises ``ClientError`` where nothing speaks here."""
         choice = chosen(self._services.catalogue, SpeechChoice())
         async with self._sockets.hold(
             request, max_message_bytes=MAX_MESSAGE_BYTES, protocols=(PLAIN_PROTOCOL,)

@@ -17,14 +17,13 @@ import msgspec
 from aiohttp import WSMessage, WSMsgType, web
 
 from duologue.core.errors import DuologueError, ProtocolError
-from duologue.gateway.admission import Admission
+from duologue.engines.ports import WorkClass
 from duologue.gateway.beside_loop import read_beside_loop
-from duologue.gateway.http.routes import JSON, Content, Route
+from duologue.gateway.http.routes import JSON, WAIT_PARAMETER, Content, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.media.filming import Filming
 from duologue.gateway.media.offers import MediaModels
 from duologue.gateway.media.video_checks import VideoFields, video_of
-from duologue.gateway.ws.handshake import check_upgrade
 from duologue.gateway.ws.route_sockets import RouteSockets
 from duologue.protocol.errors import ErrorCode, error_body, refused, shown
 from duologue.protocol.events import ErrorBody
@@ -111,20 +110,13 @@ _DECODER = msgspec.json.Decoder(VideoCommand)
 
 
 class VideoStreamEndpoint:
-    """The route.
+    """The route."""
 
-    Args:
-        admission: Says whether there may be work at all.
-    """
-
-    def __init__(
-        self, services: HttpServices, admission: Admission, models: MediaModels, filming: Filming
-    ) -> None:
+    def __init__(self, services: HttpServices, models: MediaModels, filming: Filming) -> None:
         self._services = services
-        self._admission = admission
         self._models = models
         self._filming = filming
-        self._sockets = RouteSockets("video streams are open")
+        self._sockets = RouteSockets()
 
     def routes(self) -> Sequence[Route]:
         """For the application."""
@@ -136,21 +128,15 @@ class VideoStreamEndpoint:
                 summary="Watch a video while it is made (WebSocket).",
                 handle=self.handle,
                 answers=(Content(JSON),),
-                refusals=(400, 503),
-                is_work=False,
+                parameters=(WAIT_PARAMETER,),
+                refusals=(400,),
+                is_socket=True,
+                work=WorkClass.BATCH,
             ),
         )
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
-        """Hold one connection.
-
-        Raises:
-            ClientError: It is no WebSocket.
-            CapacityError: There is no room.
-        """
-        check_upgrade(request.headers)
-        self._admission.check_request()
-        self._sockets.check_room(self._services.settings.max_requests)
+        """Hold one connection."""
         async with self._sockets.hold(
             request, max_message_bytes=MAX_MESSAGE_BYTES, protocols=(PLAIN_PROTOCOL,)
         ) as socket:

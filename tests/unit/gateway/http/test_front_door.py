@@ -11,6 +11,13 @@ from duologue.core.errors import EngineError, ProtocolError
 from duologue.gateway.http.settings import HttpSettings
 from tests.unit.gateway.http.http_bench import error_of, nothing, served
 
+UPGRADE = {
+    "Connection": "upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
 
 async def test_a_request_passes_with_its_key_alone() -> None:
     async with served(nothing, api_keys=("sesame",)) as client:
@@ -155,3 +162,40 @@ async def test_an_answer_that_is_not_taken_holds_its_place() -> None:
         async with client.post("/try") as answer:
             assert answer.status == 200
             assert len(await answer.read()) == 32 << 20
+
+
+async def socket_until_it_closes(request: web.Request) -> web.WebSocketResponse:
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    await socket.send_str("open")
+    async for _ in socket:
+        pass
+    return socket
+
+
+async def test_a_socket_holds_a_slot_from_before_its_upgrade_until_it_is_closed() -> None:
+    http = HttpSettings(max_requests=1, queued_requests=1, queue_timeout_s=10.0)
+    how = {"method": "GET", "is_socket": True}
+    async with (
+        served(socket_until_it_closes, http, **how) as client,
+        asyncio.TaskGroup() as group,
+    ):
+        first = await client.ws_connect("/try")
+        assert await first.receive_str() == "open"
+        async with client.get("/try", headers=UPGRADE) as answer:
+            assert await error_of(answer) == (503, "server_full", None)
+            assert int(answer.headers["Retry-After"]) > 0
+        by_header = group.create_task(client.ws_connect("/try", headers={"Prefer": "wait=10"}))
+        await first.close()
+        second = await by_header
+        by_query = group.create_task(client.ws_connect("/try?wait=10"))
+        await second.close()
+        await (await by_query).close()
+
+
+async def test_what_is_no_upgrade_takes_no_slot() -> None:
+    async with served(nothing, is_loaded=False, method="GET", is_socket=True) as client:
+        async with client.get("/try") as answer:
+            assert (await error_of(answer))[0] == 400
+        async with client.get("/try", headers=UPGRADE) as answer:
+            assert await error_of(answer) == (503, "server_not_ready", None)

@@ -16,7 +16,6 @@ from duologue.core.clock import SystemClock
 from duologue.core.ids import id_maker
 from duologue.engines.policy_offer import PolicyOffer
 from duologue.engines.policy_payloads import ActionChunk, DecideActions
-from duologue.gateway.admission import Admission
 from duologue.gateway.errors import errors_in_json
 from duologue.gateway.robot.settings import RobotSettings
 from duologue.gateway.route_requests import RouteRequests
@@ -28,11 +27,6 @@ from tests.fakes.tiny_policy import CONFIG, OFFER, observation
 from tests.patience import PATIENCE_S
 
 CHUNK = ActionChunk(np.arange(35, dtype="<f4").tobytes(), 5, 7)
-
-
-class _OpenDoor:
-    def check_request(self) -> None:
-        """There is room."""
 
 
 async def until(happened: Callable[[], bool]) -> None:
@@ -74,7 +68,6 @@ async def serving(
     endpoint = RobotStreamEndpoint(
         RouteRequests(engine, clock, id_maker(), 60),
         {"tiny": OFFER} if offers is None else offers,
-        cast("Admission", _OpenDoor()),
         RobotSettings(**settings),
         clock,
         metrics,
