@@ -1,14 +1,16 @@
 """What happened to the frames of streams that are stepped at a beat of their own.
 
-This module must not know who counts.
+Who counts owns them, and hands on copies of their own. This module must not know who counts.
 """
 
 from __future__ import annotations
 
+from copy import copy
+
 import msgspec
 
 
-class FrameCounts(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc=False):
+class FrameCounts(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     """So many of each, of one stream or of all of a worker.
 
     Args:
@@ -38,6 +40,15 @@ class FrameCounts(msgspec.Struct, frozen=True, kw_only=True, array_like=True, gc
     skipped_samples: int = 0
     moves: int = 0
     shortened_windows: int = 0
+
+    def add(self, other: FrameCounts) -> None:
+        """Add what another one counted."""
+        for name in FRAME_COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def now(self) -> FrameCounts:
+        """Return what has been counted so far; it stays as it is."""
+        return copy(self)
 
     def since(self, before: FrameCounts) -> FrameCounts:
         """Return what was counted after ``before``."""

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
-from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits, FrameCounters
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
     GroupPlan,
     StepTiming,
@@ -53,7 +54,7 @@ class FrameDeadlineMachine(RuleBasedStateMachine):
         self.stays: dict[int, Stay] = {}
         self.last: dict[int, tuple[int, float]] = {}
         self.numbers: set[int] = set()
-        self.left = FrameCounters()
+        self.left = FrameCounts()
 
     @initialize(groups=st.integers(1, 3))
     def start(self, groups: int) -> None:
@@ -175,7 +176,7 @@ class FrameDeadlineMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost_and_what_waits_is_bounded(self) -> None:
-        total = FrameCounters()
+        total = FrameCounts()
         total.add(self.left)
         for slot, stay in self.stays.items():
             counted = self.shared.counters(slot)

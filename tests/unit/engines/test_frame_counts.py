@@ -1,14 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import fields
-
 from duologue.engines.frame_counts import FRAME_COUNTS, NO_FRAMES, FrameCounts
-from duologue.engines.runners.streaming_lm.ticks.frame_feed import FrameCounters
 from duologue.telemetry.metrics import FRAME_KINDS
 
 
-def test_the_feeds_the_messages_and_the_figures_count_the_same_things() -> None:
-    assert set(FRAME_COUNTS) == {field.name for field in fields(FrameCounters)}
+def test_the_messages_and_the_figures_count_the_same_things() -> None:
     assert FRAME_COUNTS == FRAME_KINDS
 
 
@@ -17,3 +13,11 @@ def test_what_came_since_is_the_difference() -> None:
     after = FrameCounts(frames=13, dropped_samples=5, late_frames=1)
     assert after.since(before) == FrameCounts(frames=3, late_frames=1)
     assert after.since(NO_FRAMES) == after
+
+
+def test_what_is_handed_on_stays_as_it_was() -> None:
+    counters = FrameCounts(frames=1)
+    handed_on = counters.now()
+    counters.add(FrameCounts(frames=2, moves=1))
+    assert handed_on == FrameCounts(frames=1)
+    assert counters.now() == FrameCounts(frames=3, moves=1)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 
 from duologue.core.errors import CapacityError, EngineError
 from duologue.engines.arbiter.device_arbiter import IDLE, Beat
-from duologue.engines.frame_counts import FRAME_COUNTS, NO_FRAMES, FrameCounts
+from duologue.engines.frame_counts import NO_FRAMES, FrameCounts
 from duologue.engines.models.moshi_lm.sampling import Taste
 from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame
 from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
-from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits, FrameCounters
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
 from duologue.engines.runners.streaming_lm.token_log import TokenLog
 
@@ -277,13 +277,13 @@ class TickLoop:
         """How many streams there are."""
         return len(self._members)
 
-    def counters(self) -> FrameCounters:
+    def counters(self) -> FrameCounts:
         """Add up what happened to all frames."""
         return self._scheduler.totals()
 
     def tell_counts(self) -> None:
         """Let others see what has been counted."""
-        self.counts = _as_counts(self.counters())
+        self.counts = self.counters().now()
         for member in self._members.values():
             if member.joined:
                 self._tell_news(member)
@@ -292,7 +292,7 @@ class TickLoop:
         whole = self._engine.limits.pages.window - 1
         if member.sees_frames and self._engine.pages.seen(member.slot) >= whole:
             member.sees_frames = 0  # it has grown back
-        counts = _as_counts(self._scheduler.counters(member.slot))
+        counts = self._scheduler.counters(member.slot).now()
         member.outlet.news = StreamNews(counts, member.sees_frames)
 
     def _note_shortened(self) -> None:
@@ -382,7 +382,3 @@ class TickLoop:
             member.outlet.spoken.append(Said(spoken, member.rewinds))
             if member.outlet.is_full:
                 self._mask(member, now)
-
-
-def _as_counts(counters: FrameCounters) -> FrameCounts:
-    return FrameCounts(**{name: getattr(counters, name) for name in FRAME_COUNTS})

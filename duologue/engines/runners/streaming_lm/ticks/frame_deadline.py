@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from duologue.core.errors import CapacityError
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import (
     Cut,
     Feed,
     FeedLimits,
-    FrameCounters,
 )
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
 
@@ -74,7 +74,7 @@ class FrameDeadline:
         ]
         self._places: dict[int, tuple[_Group, Feed]] = {}
         self._stays = 0
-        self._gone = FrameCounters()
+        self._gone = FrameCounts()
 
     def join(
         self, slot: int, now: float, arrives_at: float | None = None, every_s: float | None = None
@@ -138,7 +138,7 @@ class FrameDeadline:
         if feed := group.frozen.pop(slot, None):
             self._let_in(group, feed, now)
 
-    def leave(self, slot: int) -> FrameCounters:
+    def leave(self, slot: int) -> FrameCounts:
         """Free a slot, at any moment, and return what its session counted."""
         group, feed = self._places.pop(slot)
         group.members.pop(slot, None)
@@ -182,13 +182,13 @@ class FrameDeadline:
         """Return the group that a slot is stepped with."""
         return self._places[slot][0].number
 
-    def counters(self, slot: int) -> FrameCounters:
+    def counters(self, slot: int) -> FrameCounts:
         """Return what the session of a slot has counted so far."""
         return self._places[slot][1].counters
 
-    def totals(self) -> FrameCounters:
+    def totals(self) -> FrameCounts:
         """Add up what all sessions have counted, those that have left as well."""
-        totals = FrameCounters()
+        totals = FrameCounts()
         totals.add(self._gone)
         for _, feed in self._places.values():
             totals.add(feed.counters)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from duologue.engines.frame_counts import FrameCounts
 
 MERGED_S = 0.001
 """Messages that come closer together count as one, so that memory stays bounded."""
@@ -73,44 +75,6 @@ class Cut(NamedTuple):
     in_debt: bool
 
 
-@dataclass(slots=True)
-class FrameCounters:
-    """What happened to the frames of one session, or of all.
-
-    Args:
-        frames: Made so far; ``silent_frames`` held no audio at all.
-        silence_samples: Put in because audio was missing at a tick.
-        dropped_samples: Came beyond the debt, or while nobody listened.
-        squeezed_samples: Taken beyond a frame, and ``stretched_samples`` short of it, by slip.
-        debt_frames: Waited longer for their tick than the plan says, because of their client.
-        late_frames: Ready too long after the arrival of their last sample;
-            ``late_in_debt``: those of them that were in debt, so that the model is not to blame.
-        skipped_ticks: Left out because the model was a whole period behind;
-            ``skipped_samples``: their audio. Nobody but the model is to blame.
-        moves: To another group, because the client's messages had wandered from its ticks.
-        shortened_windows: Times that the session lost what it remembered longest.
-    """
-
-    frames: int = 0
-    silent_frames: int = 0
-    silence_samples: int = 0
-    dropped_samples: int = 0
-    squeezed_samples: int = 0
-    stretched_samples: int = 0
-    debt_frames: int = 0
-    late_frames: int = 0
-    late_in_debt: int = 0
-    skipped_ticks: int = 0
-    skipped_samples: int = 0
-    moves: int = 0
-    shortened_windows: int = 0
-
-    def add(self, other: FrameCounters) -> None:
-        """Add what another one counted."""
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
-
-
 class Feed:
     """What one session has sent and no frame has taken.
 
@@ -144,7 +108,7 @@ class Feed:
     def __init__(self, slot: int, stay: int, limits: FeedLimits, longest_wait_s: float) -> None:
         self.slot = slot
         self.stay = stay
-        self.counters = FrameCounters()
+        self.counters = FrameCounts()
         self.wait_s: float | None = None
         """The least wait of a frame for its tick in the window that has just ended."""
         self.message_samples = 0

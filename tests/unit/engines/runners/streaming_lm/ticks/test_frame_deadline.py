@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from duologue.core.errors import CapacityError
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
-from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits, FrameCounters
+from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
 
 LIMITS = FeedLimits()
@@ -171,7 +172,7 @@ def test_what_a_session_left_behind_is_not_counted_for_the_next_one() -> None:
     one.finished(batch, 1.0)
     one.join(0, now=1.0)
     one.finished(batch, 2.0)
-    assert one.totals() == FrameCounters(frames=1, silent_frames=1, silence_samples=FRAME)
+    assert one.totals() == FrameCounts(frames=1, silent_frames=1, silence_samples=FRAME)
 
 
 def run_call(one: FrameDeadline, slot: int, first_at: float, drift_ppm: float, ticks: int) -> None:

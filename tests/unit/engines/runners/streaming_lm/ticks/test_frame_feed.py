@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import pytest
 
+from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import (
     Cut,
     Feed,
     FeedLimits,
-    FrameCounters,
 )
 
 LIMITS = FeedLimits()
@@ -53,7 +53,7 @@ def test_a_frame_that_is_there_is_taken_whole() -> None:
 def test_nothing_is_silence_at_once_and_lateness_counts_from_the_tick() -> None:
     one = feed()
     assert one.cut(1.0) == Cut(3, 9, 0, 0, 0, FRAME, True, 1.0, False)
-    assert one.counters == FrameCounters(frames=1, silent_frames=1, silence_samples=FRAME)
+    assert one.counters == FrameCounts(frames=1, silent_frames=1, silence_samples=FRAME)
 
 
 def test_silence_leads_when_speech_begins_and_follows_when_it_is_late() -> None:
@@ -198,9 +198,3 @@ def test_many_tiny_messages_take_no_more_memory_than_their_milliseconds() -> Non
 def test_frames_are_numbered_without_a_gap() -> None:
     numbers = [cut.frame for cut in call(feed(), 50, 480)]
     assert all(after == before + 1 for before, after in pairwise(numbers))
-
-
-def test_counters_add_up() -> None:
-    total = FrameCounters(frames=1, late_frames=2)
-    total.add(FrameCounters(frames=10, moves=3))
-    assert total == FrameCounters(frames=11, late_frames=2, moves=3)
