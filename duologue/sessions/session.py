@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -33,7 +34,7 @@ from duologue.sessions.history.inheritance import Inheritance
 from duologue.sessions.inbox import Inbox
 from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.machine import SessionMachine
-from duologue.sessions.owners import ANYBODY, Owner
+from duologue.sessions.owners import Owner
 from duologue.sessions.port import Attachment, Batch, Delivery
 from duologue.sessions.resumption.journal import Journal
 from duologue.sessions.resumption.lease import Lease
@@ -47,12 +48,27 @@ SLICES_PER_TICK = 2
 """Of a long append, at each tick of the wheel: 2 s of audio in 5 ms, a few milliseconds of CPU."""
 
 
-class Session:
-    """A session in this process; a ``SessionPort``, an engine ``Subscriber``, and on the wheel.
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a session deals with, beside its machine.
 
     Args:
         on_closed: Called once, when nothing runs any more; ``on_unfinished`` where that failed.
+        owner: Whose it is.
     """
+
+    engine: EnginePort
+    clock: Clock
+    wheel: TimerWheel
+    observer: SessionObserver
+    inbox: Inbox
+    on_closed: OnClosed
+    on_unfinished: OnUnfinished
+    owner: Owner
+
+
+class Session:
+    """A session in this process; a ``SessionPort``, an engine ``Subscriber``, and on the wheel."""
 
     __slots__ = (
         "__weakref__",
@@ -88,28 +104,17 @@ class Session:
     journal: Journal | None = None
     """What is kept for another connection; ``None``: nothing is."""
 
-    def __init__(
-        self,
-        machine: SessionMachine,
-        engine: EnginePort,
-        clock: Clock,
-        wheel: TimerWheel,
-        observer: SessionObserver,
-        inbox: Inbox,
-        on_closed: OnClosed,
-        on_unfinished: OnUnfinished,
-        owner: Owner = ANYBODY,
-    ) -> None:
+    def __init__(self, machine: SessionMachine, around: Surroundings) -> None:
         self.id = machine.id
-        self.owner = owner
+        self.owner = around.owner
         self.machine = machine
-        self._engine_effects = EngineEffects(engine, observer.refused)
-        self._now = clock.now
-        self._wheel = wheel
-        self._observer = observer
-        self.inbox = inbox
-        self._on_closed = on_closed
-        self._on_unfinished = on_unfinished
+        self._engine_effects = EngineEffects(around.engine, around.observer.refused)
+        self._now = around.clock.now
+        self._wheel = around.wheel
+        self._observer = around.observer
+        self.inbox = around.inbox
+        self._on_closed = around.on_closed
+        self._on_unfinished = around.on_unfinished
         # Weak, or a session that is over would wait for the collector of circles.
         crashed = weakref.WeakMethod(self._crashed)
         self._barrier = CrashBarrier(lambda exc: _call(crashed(), exc))

@@ -40,7 +40,7 @@ from duologue.sessions.recording.taped import TapedMachine
 from duologue.sessions.resumption.lease import TokenMaker
 from duologue.sessions.resumption.resumable_session import ResumableSession
 from duologue.sessions.resumption.resumption import ResumeTerms, Resumption
-from duologue.sessions.session import OnClosed, OnUnfinished, Session
+from duologue.sessions.session import OnClosed, OnUnfinished, Session, Surroundings
 from duologue.sessions.settings import ListeningSettings, SessionSettings, undetected
 from duologue.sessions.watching.look import unplayed_s
 from duologue.sessions.watching.observer import Observation, SessionObserver
@@ -198,8 +198,7 @@ class SessionMaker:
         settings = plan.settings
         machine = self._machine(plan, edge_plays=edge_plays)
         observer = self._observer(plan, machine)
-        joined = (
-            machine,
+        around = Surroundings(
             watched(self._engine, observer),
             self._clock,
             self._wheel,
@@ -210,13 +209,13 @@ class SessionMaker:
             owner,
         )
         if not resumable or not settings.disconnect_grace_s:
-            return Session(*joined)
+            return Session(machine, around)
         terms = ResumeTerms(
             settings.disconnect_grace_s, settings.output_buffer_bytes, self._new_token
         )
         acknowledges = plan.config.duplex is not None
         resumption = Resumption(machine, terms, acknowledges=acknowledges, inherited=inherited)
-        return ResumableSession(*joined, resumption)
+        return ResumableSession(machine, around, resumption)
 
     def _machine(self, plan: Plan, *, edge_plays: bool) -> SessionMachine:
         session_id = self._new_id("sess")

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import math
 
-from duologue.core.clock import Clock
-from duologue.core.wheel import TimerWheel
-from duologue.engines.ports import EnginePort
 from duologue.protocol.errors import ErrorCode
-from duologue.sessions.inbox import Inbox
 from duologue.sessions.machine import SessionMachine
-from duologue.sessions.owners import Owner
 from duologue.sessions.port import UNNUMBERED, Attachment, Delivery
 from duologue.sessions.resumption.lease import Claim, Lease
 from duologue.sessions.resumption.resumption import Resumption
 from duologue.sessions.resumption.silence import sound_under_way
-from duologue.sessions.session import OnClosed, OnUnfinished, Session
-from duologue.sessions.watching.observer import SessionObserver
+from duologue.sessions.session import Session, Surroundings
 
 
 class ResumableSession(Session):
@@ -31,21 +25,9 @@ class ResumableSession(Session):
     lease: Lease
 
     def __init__(
-        self,
-        machine: SessionMachine,
-        engine: EnginePort,
-        clock: Clock,
-        wheel: TimerWheel,
-        observer: SessionObserver,
-        inbox: Inbox,
-        on_closed: OnClosed,
-        on_unfinished: OnUnfinished,
-        owner: Owner,
-        resumption: Resumption,
+        self, machine: SessionMachine, around: Surroundings, resumption: Resumption
     ) -> None:
-        super().__init__(
-            machine, engine, clock, wheel, observer, inbox, on_closed, on_unfinished, owner
-        )
+        super().__init__(machine, around)
         self._resumption = resumption
         self.lease = resumption.lease
         self.journal = resumption.journal
