@@ -20,6 +20,7 @@ OFFLOADED, DROPPED = 1, 2
 
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=86_400)]
 Mode: TypeAlias = Literal["wait", "abort"]
+PauseMode: TypeAlias = Literal["wait", "abort", "keep"]
 AckStatus: TypeAlias = Literal["SUCCESS", "SKIPPED", "ERROR"]
 
 SLEEP_UNSUPPORTED = "sleep_unsupported"
@@ -58,13 +59,14 @@ class PauseStages(_Order, frozen=True, kw_only=True, tag="pause", tag_field="ord
     """Begin no work.
 
     Args:
-        mode: What becomes of work that runs: it ends by itself, or is aborted.
+        mode: What becomes of work that runs: it ends by itself, is aborted, or is kept where it is
+            until the stage resumes. The pause is complete when no step is in progress.
         queue: What becomes of work that waits, or comes: it waits for the end of the pause, as far
             as the stage's queue has room, or it is refused.
         timeout_s: With ``wait``, what has not ended after so long is aborted.
     """
 
-    mode: Mode = "wait"
+    mode: PauseMode = "wait"
     queue: Literal["wait", "refuse"] = "wait"
     timeout_s: Seconds | None = None
 
@@ -132,7 +134,7 @@ class StageLook(msgspec.Struct, frozen=True, kw_only=True):
         state: ``awake``, ``pausing``, ``paused``, ``going_to_sleep``, ``asleep``, ``waking`` or
             ``failed``: some replicas have what was ordered, and some have not.
         failed: The transition that did not succeed, until one does; ``error``: why.
-        paused: Whatever its state, no work begins.
+        paused: Whatever its state, no work begins; ``kept``: nor does any go on.
         level: At which it sleeps; 0: it is awake.
         running, queued: Jobs.
     """
@@ -142,6 +144,7 @@ class StageLook(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     replicas: list[ReplicaLook]
     paused: bool = False
+    kept: bool = False
     level: int = 0
     running: int = 0
     queued: int = 0

@@ -148,8 +148,18 @@ class Wake(_Message, frozen=True):
     """Be ready for jobs again; answered by ``Rested``."""
 
 
+class Hold(_Message, frozen=True):
+    """Make no step until told otherwise; answered by ``Held``. Cancels are heard meanwhile.
+
+    Args:
+        on: Otherwise go on, which is not answered.
+    """
+
+    on: bool
+
+
 JobMessage = Open | Append | Finish | Grant | Cancel
-OfWorker = Stop | Sleep | Wake
+OfWorker = Stop | Sleep | Wake | Hold
 """What concerns no job."""
 
 ToWorker = JobMessage | OfWorker
@@ -203,6 +213,10 @@ class Rested(_Message, frozen=True):
     holds: int | None = None
 
 
+class Held(_Message, frozen=True):
+    """No step is in progress, and none will be until the work goes on."""
+
+
 class JobOutput(_Message, frozen=True):
     """One payload that a job produced."""
 
@@ -250,7 +264,7 @@ class Died(_Message, frozen=True):
 
 
 JobReport = JobOutput | JobTaken | JobEnded
-FromWorker = Begun | Ready | Rested | Counted | JobReport | Died
+FromWorker = Begun | Ready | Rested | Held | Counted | JobReport | Died
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -26,6 +26,8 @@ from duologue.engines.messages import (
     Finish,
     FromWorker,
     Grant,
+    Held,
+    Hold,
     JobEnded,
     JobMessage,
     JobOutput,
@@ -142,6 +144,7 @@ class StageWorker:
         self._waiting: dict[str, _Record] = {}
         self._outgoing: list[FromWorker] = []
         self._stopping = False
+        self._holds_work = False
         self._beat: CountsFrames | None = None
         self._counts = NO_FRAMES
         self._counted_at = -COUNT_EVERY_S
@@ -201,7 +204,7 @@ class StageWorker:
 
     def _step_or_wait(self) -> float | None:
         """Step what may be stepped; returns how long to wait for news, ``None``: until there is."""
-        if self._model.level:
+        if self._model.level or self._holds_work:
             return None
         if self._scheduler is None:
             self._scheduler = self._schedule(self._runner.max_batch)
@@ -286,6 +289,11 @@ class StageWorker:
                 self._stopping = True
             case Sleep() | Wake():
                 self._outgoing.append(self._rest(news))
+            case Hold(on=on):
+                self._holds_work = on
+                if on:
+                    self._model.turns.idle()
+                    self._outgoing.append(Held())
             case _Woken():
                 self._wake_due = False  # first: what happens from here on is said anew
                 for each in list(self._records.values()):

@@ -11,7 +11,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from duologue.engines.messages import Rested, Sleep, Wake
+from duologue.engines.messages import Hold, Rested, Sleep, Wake
 from duologue.engines.pools.stage_life import (
     Effect,
     EndJobs,
@@ -31,7 +31,9 @@ class Worker:
 
     def __init__(self, level: int) -> None:
         self.level = level
-        self.told: list[Sleep | Wake] = []
+        self.told: list[Sleep | Wake | Hold] = []
+        self.holds = False
+        self.may_work = True
 
 
 class StageLifeModel(RuleBasedStateMachine):
@@ -61,6 +63,9 @@ class StageLifeModel(RuleBasedStateMachine):
                     self.perform(self.life.on_idle())
                 case Fill():
                     assert self.life.takes_work
+                    for each in self.workers.values():
+                        if each is not None:
+                            each.may_work = True
                     self.running, self.waiting = self.running + self.waiting, 0
                 case Finished(transition=transition, acks=acks):
                     assert [ack.replica for ack in acks] == list(REPLICAS)
@@ -70,6 +75,7 @@ class StageLifeModel(RuleBasedStateMachine):
         if self.workers[name] is not None:
             self.workers[name] = None
             self.perform(self.life.on_lost(name, again=name in self.failing))
+            self.perform(self.life.on_idle())
 
     @initialize()
     def all_start(self) -> None:
@@ -86,10 +92,11 @@ class StageLifeModel(RuleBasedStateMachine):
         self.asked.add("wake")
         self.perform(self.life.wake())
 
-    @rule(abort=st.booleans(), refuse=st.booleans())
-    def order_pause(self, abort: bool, refuse: bool) -> None:
+    @rule(mode=st.sampled_from(["wait", "abort", "keep"]), refuse=st.booleans())
+    def order_pause(self, mode: str, refuse: bool) -> None:
         self.asked.add("pause")
-        self.perform(self.life.pause(abort=abort, refuse=refuse))
+        abort, keep = mode == "abort", mode == "keep"
+        self.perform(self.life.pause(abort=abort, refuse=refuse, keep=keep))
 
     @rule()
     def order_resume(self) -> None:
@@ -117,6 +124,7 @@ class StageLifeModel(RuleBasedStateMachine):
     def starts(self, name: str) -> None:
         if self.workers[name] is None:
             worker = Worker(2 if self.life.starts_asleep(name) else 0)
+            worker.may_work = self.life.takes_work
             self.workers[name] = worker
             self.failing.discard(name)
             self.perform(self.life.on_ready(name, worker.level))
@@ -133,6 +141,11 @@ class StageLifeModel(RuleBasedStateMachine):
         if worker is None or not worker.told:
             return
         message = worker.told.pop(0)
+        if isinstance(message, Hold):
+            worker.holds = message.on
+            if message.on:
+                self.perform(self.life.on_held(name))
+            return
         if works:
             worker.level = max(worker.level, message.level) if isinstance(message, Sleep) else 0
         code = "" if works else "stage_failed"
@@ -163,9 +176,27 @@ class StageLifeModel(RuleBasedStateMachine):
 
     @invariant()
     def replicas_are_told_only_when_no_work_runs(self) -> None:
-        told = [each.told for each in self.workers.values() if each is not None]
+        told = [
+            [message for message in each.told if not isinstance(message, Hold)]
+            for each in self.workers.values()
+            if each is not None
+        ]
         if self.life.state is LifeState.GOING_TO_SLEEP and any(told):
             assert not self.running
+
+    @invariant()
+    def work_goes_on_unless_it_is_kept(self) -> None:
+        for worker in self.workers.values():
+            if worker is not None and not worker.told and not self.life.held.wanted:
+                assert not worker.holds
+
+    @invariant()
+    def no_step_is_in_progress_once_a_pause_that_keeps_work_is_complete(self) -> None:
+        if self.life.held.wanted and not self.life.pausing and self.running:
+            assert all(
+                each is None or each.holds or each.level or not each.may_work
+                for each in self.workers.values()
+            )
 
     def teardown(self) -> None:
         """Everything settles: then the stage is as it was ordered last."""

@@ -195,7 +195,9 @@ class Lifecycle:
         waiter: asyncio.Future[list[StageAck]] = asyncio.get_running_loop().create_future()
         running.waiters.append(waiter)
         self.perform(stage, _ordered(life, order))
-        timeout_s = order.timeout_s if isinstance(order, SleepStages | PauseStages) else None
+        timeout_s = None
+        if isinstance(order, SleepStages | PauseStages) and order.mode != "keep":
+            timeout_s = order.timeout_s
         if timeout_s is not None and (life.draining or life.pausing):
             timers = self._timers[stage]
             if timers.overdue is not None:
@@ -248,10 +250,10 @@ class Lifecycle:
         if timers.overdue is not None and not (life.draining or life.pausing):
             timers.overdue.cancel()
             timers.overdue = None
-        if life.is_told and timers.told is None:
+        if life.answers_due and timers.told is None:
             loop = asyncio.get_running_loop()
             timers.told = loop.call_later(self._answer_s, self._on_timeout, stage)
-        elif timers.told is not None and not life.is_told:
+        elif timers.told is not None and not life.answers_due:
             timers.told.cancel()
             timers.told = None
 
@@ -272,6 +274,7 @@ class Lifecycle:
             number=number,
             state=life.shown,
             paused=life.paused,
+            kept=life.held.wanted,
             level=life.level,
             running=len(pool.jobs(running=True, queued=False)),
             queued=len(pool.jobs(running=False, queued=True)),
@@ -307,7 +310,8 @@ def _ordered(life: StageLife, order: Order) -> Sequence[Effect]:
         case WakeStages():
             return life.wake()
         case PauseStages(mode=mode, queue=queue):
-            return life.pause(abort=mode == "abort", refuse=queue == "refuse")
+            refuse = queue == "refuse"
+            return life.pause(abort=mode == "abort", refuse=refuse, keep=mode == "keep")
         case ResumeStages():
             return life.resume()
 

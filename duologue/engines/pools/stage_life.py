@@ -13,9 +13,13 @@ from typing import Literal, TypeAlias
 
 from duologue.engines.executors.base import REPLICA_LOST
 from duologue.engines.lifecycle_port import DROPPED, IN_TRANSITION, STAGE_ASLEEP, STAGE_PAUSED
-from duologue.engines.messages import Rested, Sleep, Wake
+from duologue.engines.messages import Hold, Rested, Sleep, Wake
+from duologue.engines.pools.held_work import HeldWork
 
 Transition: TypeAlias = Literal["sleep", "wake", "pause", "resume"]
+
+
+_LATE = ("stage_timeout", "it did not answer in time, and is restarted")
 
 
 class LifeState(Enum):
@@ -60,10 +64,10 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Send an order to a replica; ``Rested`` answers it."""
+    """Send an order to a replica; ``Rested`` answers it, or ``Held``."""
 
     replica: str
-    message: Sleep | Wake
+    message: Sleep | Wake | Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,7 @@ class StageLife:
         """Work is to end before the pause is complete."""
         self.failure: tuple[Transition, str] | None = None
         """The latest transition, where it failed, and why."""
+        self.held = HeldWork()
         self._wanted = 0
         self._replicas = {name: _Replica() for name in replicas}
         self._busy = busy
@@ -175,6 +180,11 @@ class StageLife:
         """Replicas have been told, and the answers of some are due."""
         return any(each.awaited for each in self._replicas.values())
 
+    @property
+    def answers_due(self) -> bool:
+        """Replicas have been told something, and the answers of some are due."""
+        return self.is_told or bool(self.held.late)
+
     def level_of(self, replica: str) -> int:
         """At which one sleeps."""
         return self._replicas[replica].level
@@ -198,8 +208,9 @@ class StageLife:
 
         AWAKE, FAILED -> GOING_TO_SLEEP; so does ASLEEP where a deeper level is asked for.
         GOING_TO_SLEEP: the same transition, whose work is now aborted where that is wanted.
-        WAKING: refused by ``Finished``, and nothing changes. After ``EndJobs`` whoever performs it
-        must call ``on_idle``: there may have been no work.
+        WAKING: refused by ``Finished``, and nothing changes; likewise where work is kept, which
+        does not end by itself. After ``EndJobs`` whoever performs it must call ``on_idle``: there
+        may have been no work.
         """
         ending: list[Effect] = [EndJobs(STAGE_ASLEEP, running=True, queued=True)] if abort else []
         match self.state:
@@ -212,6 +223,9 @@ class StageLife:
                 return ending
             case LifeState.ASLEEP if self.level >= level:
                 return [self._skipped("sleep")]
+            case _ if self.held.wanted and self._busy() and not abort:
+                why = "keeps its work: resume it first, or let it sleep with mode abort"
+                return [self._refused("sleep", why)]
         self.state = LifeState.GOING_TO_SLEEP
         self._wanted = level
         self.draining = True
@@ -239,12 +253,16 @@ class StageLife:
         self._wanted = 0
         return [*effects, *self._tell_all()]
 
-    def pause(self, *, abort: bool, refuse: bool) -> list[Effect]:
-        """Begin no work, whatever the state; it goes on when work that runs has ended."""
+    def pause(self, *, abort: bool, refuse: bool, keep: bool = False) -> list[Effect]:
+        """Begin no work, whatever the state; it goes on when work that runs has ended.
+
+        Args:
+            keep: Work that runs does not end: it goes on when the stage resumes.
+        """
         self.paused = True
         self.refuses_queue = refuse
         self.pausing = True
-        effects: list[Effect] = []
+        effects = self._kept() if keep else self._let_go()
         if abort or refuse:
             effects.append(EndJobs(STAGE_PAUSED, running=abort, queued=refuse))
         return effects if abort else [*effects, *self.on_idle()]
@@ -259,6 +277,7 @@ class StageLife:
             acks = [self._ack(name, error) for name in self._replicas]
             effects.append(Finished("pause", acks))
         self.paused = self.pausing = self.refuses_queue = False
+        effects += self._let_go()
         done = Finished("resume", [self._ack(name) for name in self._replicas])
         return [*effects, done, *self._filled()]
 
@@ -267,7 +286,8 @@ class StageLife:
     def on_idle(self) -> list[Effect]:
         """Look whether work has ended that something waits for."""
         effects: list[Effect] = []
-        if self.pausing and not self._busy():
+        stands = not self.held.late if self.held.wanted else not self._busy()
+        if self.pausing and stands:
             self.pausing = False
             effects.append(Finished("pause", [self._ack(name) for name in self._replicas]))
         # In a pause nothing that waits begins, so nobody waits for it.
@@ -284,7 +304,7 @@ class StageLife:
         effects: list[Effect] = []
         if self.draining:
             effects.append(EndJobs(STAGE_ASLEEP, running=True, queued=True))
-        elif self.pausing:
+        elif self.pausing and not self.held.wanted:
             effects.append(EndJobs(STAGE_PAUSED, running=True, queued=False))
         return effects
 
@@ -295,6 +315,11 @@ class StageLife:
         if not each.awaited:
             return self._filled()
         return self._acknowledged(replica, Ack(replica, rested.level, rested))
+
+    def on_held(self, replica: str) -> list[Effect]:
+        """A replica makes no step any more."""
+        self.held.on_held(replica)
+        return self.on_idle()
 
     def on_ready(self, replica: str, level: int) -> list[Effect]:
         """A replica has a new process, that sleeps at this level or is awake."""
@@ -310,13 +335,14 @@ class StageLife:
         return [self._told(replica)]
 
     def on_lost(self, replica: str, *, again: bool) -> list[Effect]:
-        """A replica has lost its process, and gets another.
+        """A replica has lost its process, and gets another; ``on_idle`` is to be called next.
 
         Args:
             again: The one before was lost before it was ready, too.
         """
         each = self._replicas[replica]
         each.present = False
+        self.held.on_lost(replica)
         if each.level:
             each.level = DROPPED
         if not each.awaited or not again:
@@ -331,13 +357,29 @@ class StageLife:
         effects: list[Effect] = []
         for name in late:
             effects.append(Kill(name))
-            error = ("stage_timeout", "it did not answer in time, and is restarted")
             each = self._replicas[name]
             each.level = DROPPED if self.state is LifeState.WAKING else 0
-            effects += self._acknowledged(name, Ack(name, each.level, error=error))
-        return effects
+            effects += self._acknowledged(name, Ack(name, each.level, error=_LATE))
+        return [*effects, *self._hold_overdue()]
 
     # Private
+
+    def _kept(self) -> list[Effect]:
+        awake = (name for name, each in self._replicas.items() if each.present and not each.level)
+        return [Tell(name, Hold(on=True)) for name in self.held.hold(awake)]
+
+    def _let_go(self) -> list[Effect]:
+        return [Tell(name, Hold(on=False)) for name in self.held.release()]
+
+    def _hold_overdue(self) -> list[Effect]:
+        """Be rid of those that should have held their work by now; the pause has failed there."""
+        late = self.held.late
+        for name in late:
+            self.held.on_lost(name)
+        acks = [self._ack(each, _LATE if each in late else ("", "")) for each in self._replicas]
+        over = [Finished("pause", acks)] if late and self.pausing else []
+        self.pausing = self.pausing and not over
+        return [*(Kill(name) for name in late), *over]
 
     def _tell_all(self) -> list[Effect]:
         effects: list[Effect] = []
@@ -402,6 +444,6 @@ class StageLife:
         acks = [Ack(name, each.level, skipped=True) for name, each in self._replicas.items()]
         return Finished(transition, acks)
 
-    def _refused(self, transition: Transition) -> Finished:
-        error = (IN_TRANSITION, f"the stage is {self.state.value}")
+    def _refused(self, transition: Transition, why: str = "") -> Finished:
+        error = (IN_TRANSITION, f"the stage {why or f'is {self.state.value}'}")
         return Finished(transition, [self._ack(name, error) for name in self._replicas])

@@ -21,6 +21,7 @@ from duologue.engines.messages import (
     Append,
     Cancel,
     Counted,
+    Held,
     JobEnded,
     JobMessage,
     JobOutput,
@@ -234,8 +235,10 @@ class StagePool:
         return [*(self._placed if running else ()), *(self._queued if queued else ())]
 
     def fill(self) -> None:
-        """Place what waits: work may begin again."""
-        self._fill()
+        """Place what waits, where work may begin."""
+        while self._queued and (replica := self._roomiest()) is not None:
+            job = next(iter(self._queued))
+            self._place(job, self._queued.pop(job), replica)
 
     def send(self, message: JobMessage) -> None:
         """Send to a job, wherever it is. One that has ended is no error: its end crossed this."""
@@ -305,6 +308,8 @@ class StagePool:
                 case Rested(holds=holds):
                     replica.holds = replica.holds if holds is None else holds
                     self._live(self.life.on_rested(replica.name, message))
+                case Held():
+                    self._live(self.life.on_held(replica.name))
                 case _:
                     # News of the replica, which has taken it, or of a job that has ended here:
                     # a correct worker says nothing after a job's end.
@@ -314,7 +319,7 @@ class StagePool:
         """Place what waits on a new worker, or end what a lost one held."""
         if change.state is ReplicaState.READY:
             self._live(self.life.on_ready(replica.name, change.level))
-            self._fill()
+            self.fill()
         elif change.loss is not None:
             self._end_all(list(replica.jobs), change.loss)
             if all(each.state is ReplicaState.FAILING for each in self.replicas):
@@ -414,12 +419,7 @@ class StagePool:
         placed.replica.jobs.discard(job)
         placed.replica.unanswered.discard(job)
         self._mean_job_s += _SMOOTHING * (self._clock.now() - placed.since - self._mean_job_s)
-        self._fill()
-
-    def _fill(self) -> None:
-        while self._queued and (replica := self._roomiest()) is not None:
-            job = next(iter(self._queued))
-            self._place(job, self._queued.pop(job), replica)
+        self.fill()
 
     def _expected_wait_s(self) -> float:
         expected_s = self._mean_job_s * (len(self._queued) + 1) / self.slots

@@ -18,7 +18,17 @@ from duologue.engines.lifecycle_port import (
     StageAck,
     WakeStages,
 )
-from duologue.engines.messages import Cancel, JobEnded, Open, Ready, Rested, Sleep, Wake
+from duologue.engines.messages import (
+    Cancel,
+    Held,
+    Hold,
+    JobEnded,
+    Open,
+    Ready,
+    Rested,
+    Sleep,
+    Wake,
+)
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.pipeline import Pipeline, StageSpec, stage_keys
 from duologue.engines.ports import Outcome, Request
@@ -45,7 +55,7 @@ class Scene:
         return [each for each in self.executor.workers if each.spec.name == name][-1]
 
     def told(self, name: str) -> list[object]:
-        return [each for each in self.worker(name).sent if isinstance(each, Sleep | Wake)]
+        return [each for each in self.worker(name).sent if isinstance(each, Sleep | Wake | Hold)]
 
     def opened(self) -> list[str]:
         """Jobs that some worker has got."""
@@ -157,6 +167,33 @@ async def test_a_pause_holds_work_until_the_stage_resumes() -> None:
         await made.engine.lifecycle.resume(ResumeStages(stage_ids=LLM))
         assert made.opened() == ["a"]
         assert {each.status for each in await made.engine.lifecycle.resume()} == {"SKIPPED"}
+
+
+async def test_a_pause_may_keep_what_runs_until_the_stage_resumes() -> None:
+    async with scene() as made:
+        made.submit("a")
+        lifecycle = made.engine.lifecycle
+        task = await made.order(PauseStages(stage_ids=LLM, mode="keep", timeout_s=0.0))
+        for name in ("llm/0", "llm/1"):
+            assert made.told(name) == [Hold(on=True)]
+            made.worker(name).report(Held())
+        assert {ack.status for ack in await task} == {"SUCCESS"}
+        (engine,) = await lifecycle.look()
+        look = engine.stages[0]
+        assert (look.state, look.kept, look.running) == ("paused", True, 1)
+        asleep = await lifecycle.sleep(SleepStages(stage_ids=LLM))
+        assert {ack.code for ack in asleep} == {"stage_in_transition"}
+        await lifecycle.resume(ResumeStages(stage_ids=LLM))
+        assert made.told("llm/0") == made.told("llm/1") == [Hold(on=True), Hold(on=False)]
+        worker = next(each for each in made.executor.workers if Open("a") in each.sent)
+        worker.report(JobEnded("a", Outcome.COMPLETED))
+        assert [end.outcome for end in made.listener.ends("a")] == [Outcome.COMPLETED]
+
+
+async def test_a_worker_that_does_not_hold_its_work_is_killed_and_named() -> None:
+    async with scene(start_timeout_s=0.05) as made:
+        acks = await made.engine.lifecycle.pause(PauseStages(stage_ids=LLM, mode="keep"))
+        assert {ack.code for ack in acks} == {"stage_timeout"}
 
 
 async def test_a_request_wakes_a_stage_that_says_so_and_others_refuse_it() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from duologue.engines.lifecycle_port import SLEEP_UNSUPPORTED
-from duologue.engines.messages import Rested, Sleep, Wake
+from duologue.engines.messages import Hold, Rested, Sleep, Wake
 from duologue.engines.pools.stage_life import (
     EndJobs,
     Fill,
@@ -292,3 +292,70 @@ def test_a_pause_outlasts_sleep_and_what_waits_in_it_does_not_keep_a_stage_awake
     effects = scene.life.on_rested(B, Rested(0))
     assert Fill() not in effects
     assert scene.life.shown == "paused"
+
+
+HELD = [Tell(A, Hold(on=True)), Tell(B, Hold(on=True))]
+RELEASED = [Tell(A, Hold(on=False)), Tell(B, Hold(on=False))]
+
+
+def kept(scene: Scene) -> Scene:
+    assert scene.life.pause(abort=False, refuse=False, keep=True) == HELD
+    assert scene.life.on_held(A) == []
+    assert not finished(scene.life.on_held(B), "pause").failed
+    return scene
+
+
+def test_a_pause_that_keeps_its_work_is_complete_when_no_step_is_in_progress() -> None:
+    life = kept(Scene(running=True)).life
+    assert (life.shown, life.takes_work, life.held.wanted) == ("paused", False, True)
+    *told, done, fill = life.resume()
+    assert told == RELEASED
+    assert not finished([done], "resume").failed
+    assert (fill, life.takes_work, life.held.wanted) == (Fill(), True, False)
+
+
+def test_a_pause_may_keep_what_runs_and_refuse_what_waits() -> None:
+    effects = Scene(running=True, waiting=True).life.pause(abort=False, refuse=True, keep=True)
+    assert effects == [*HELD, EndJobs("stage_paused", running=False, queued=True)]
+
+
+def test_a_second_pause_may_let_kept_work_end_or_abort_it() -> None:
+    life = kept(Scene(running=True)).life
+    assert life.pause(abort=False, refuse=False) == RELEASED
+    assert life.pausing
+    life = kept(Scene(running=True)).life
+    aborted = EndJobs("stage_paused", running=True, queued=False)
+    assert life.pause(abort=True, refuse=False) == [*RELEASED, aborted]
+
+
+def test_work_that_is_kept_is_never_overdue_and_holds_a_sleep_off() -> None:
+    scene = kept(Scene(running=True))
+    assert scene.life.on_overdue() == []
+    refused = finished(scene.life.sleep(2, abort=False), "sleep")
+    assert refused.failed
+    assert refused.acks[0].reason.startswith("the stage keeps its work")
+    assert scene.life.state is AWAKE
+    assert scene.life.sleep(2, abort=True) == [EndJobs("stage_asleep", running=True, queued=True)]
+    scene.running = False
+    assert scene.life.on_idle() == [Tell(A, Sleep(2)), Tell(B, Sleep(2))]
+
+
+def test_a_replica_that_does_not_hold_its_work_in_time_is_killed_and_named() -> None:
+    life = Scene(running=True).life
+    life.pause(abort=False, refuse=False, keep=True)
+    life.on_held(A)
+    assert life.answers_due
+    effects = life.on_timeout()
+    assert effects[0] == Kill(B)
+    assert [ack.code for ack in finished(effects, "pause").acks] == ["", "stage_timeout"]
+    assert not life.answers_due
+
+
+def test_a_replica_that_dies_holds_nothing_up() -> None:
+    life = Scene(running=True).life
+    life.pause(abort=False, refuse=False, keep=True)
+    life.on_held(A)
+    life.on_lost(B, again=False)
+    assert not finished(life.on_idle(), "pause").failed
+    life.on_ready(B, 0)
+    assert life.resume()[0] == Tell(A, Hold(on=False))
