@@ -192,7 +192,7 @@ TORCH_CPU := torch==2.13.0+cpu
 check-torch: $(TORCH_VENV)/.ready ## Test neural codec, networks and kernels (installs torch, 0.4 to 3 GB)
 	$(TORCH_VENV)/bin/python -m pytest -m torch tests/unit/codecs/mimi tests/unit/engines/models \
 		tests/unit/engines/runners/streaming_lm tests/golden tests/kernels \
-		tests/path/test_lockstep_path.py tests/unit/engines/transport \
+		tests/path/test_lockstep_path.py tests/unit/engines/transport tests/unit/bench \
 		tests/unit/engines/runners/diffusion/test_projection_cache.py \
 		tests/unit/engines/runners/diffusion/test_tensor_store.py $(ARGS)
 

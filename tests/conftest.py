@@ -44,7 +44,7 @@ NEED_TORCH = [
 ]
 """Folders whose tests carry the marker ``torch``; without it they cannot even be loaded."""
 
-NEED_TORCH_TOO = ["unit/engines/runners/streaming_lm/test_*.py"]
+NEED_TORCH_TOO = ["unit/bench/test_moshi_*.py", "unit/engines/runners/streaming_lm/test_*.py"]
 """Likewise the tests that match; folders in there do not."""
 
 _OF_THE_RUNNER = ("calls", "pipelines", "preview", "prompt_cache", "results", "runner", "running")

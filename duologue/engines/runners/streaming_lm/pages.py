@@ -11,6 +11,7 @@ pure: it knows numbers of pages, not what is in them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -106,6 +107,12 @@ class Pages:
     def free(self) -> int:
         """Pages that nobody holds."""
         return len(self._free)
+
+    @property
+    def kept(self) -> int:
+        """Pages that are held by beginnings alone, which go when somebody needs them."""
+        holders = Counter(page for each in self._prefixes.values() for page in each.held.values())
+        return sum(1 for page, count in holders.items() if count == self._holders[page])
 
     def end(self, slot: int) -> int:
         """Return the next position that a stream writes."""

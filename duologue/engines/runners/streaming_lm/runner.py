@@ -40,6 +40,7 @@ from duologue.engines.runners.streaming_lm.engine import FrameEngine
 from duologue.engines.runners.streaming_lm.loading import limits_for, load_network
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
+from duologue.engines.runners.streaming_lm.switch_interval import prompt_switches
 from duologue.engines.runners.streaming_lm.tick_loop import (
     MAX_WAITING_FRAMES,
     DrawBy,
@@ -331,13 +332,14 @@ class StreamingLm:
         stopped = False
         wait_s: float | None = 0.0
         try:
-            while not stopped:
-                self._take(loop, self._inbox.take(wait_s))
-                due = loop.advance(self._clock.now(), self._clock.now)
-                wait_s = None if due is None else max(0.0, due - self._clock.now())
-                if not loop.members:
-                    loop.tell_counts()
-                    stopped = self._stops()
+            with prompt_switches():
+                while not stopped:
+                    self._take(loop, self._inbox.take(wait_s))
+                    due = loop.advance(self._clock.now(), self._clock.now)
+                    wait_s = None if due is None else max(0.0, due - self._clock.now())
+                    if not loop.members:
+                        loop.tell_counts()
+                        stopped = self._stops()
         finally:
             # What went wrong is printed by the thread; the worker must end of it.
             self.on_beat(IDLE)

@@ -216,8 +216,10 @@ def test_kept_beginnings_go_before_any_window_is_shortened() -> None:
     pages.admit(0, 8)
     pages.extend(0, 8)
     pages.keep(0, "voice")
+    assert pages.kept == 0
     pages.release(0)
     assert pages.free == 4
+    assert pages.kept == 2
     pages.admit(1, 8)
     for _ in range(17):
         assert pages.extend(1, 1) == []

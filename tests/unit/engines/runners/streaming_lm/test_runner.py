@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from duologue.engines.runners.contract import Capturing, CountsFrames, Job, Slee
 from duologue.engines.runners.streaming_lm.beginnings import Beginnings
 from duologue.engines.runners.streaming_lm.runner import MAX_WAITING_BYTES, StreamingLm
 from duologue.engines.runners.streaming_lm.settings import StreamingLmSettings
+from duologue.engines.runners.streaming_lm.switch_interval import SWITCH_INTERVAL_S
 from tests.patience import PATIENCE_S
 from tests.unit.engines.runners.streaming_lm.tiny_network import CONFIG, SAMPLES, engine, network
 
@@ -108,6 +110,15 @@ def test_streams_are_heard_and_speak_at_every_tick(bench: Bench) -> None:
         assert all(len(frame.pcm) == 2 * SAMPLES for frame in frames)
         assert all(len(frame.codes) == len(frame.heard) == 8 for frame in frames)
     assert [frame.token for frame in made["a"]] != [frame.token for frame in made["b"]]
+
+
+def test_the_interpreter_takes_turns_quickly_while_the_loop_lives(bench: Bench) -> None:
+    before = sys.getswitchinterval()
+    bench.open("a", LockstepStart(seed=1))
+    bench.frames(1)
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
+    bench.close()
+    assert sys.getswitchinterval() == pytest.approx(before)
 
 
 def test_rewinding_and_freezing_reach_the_loop(bench: Bench) -> None:
