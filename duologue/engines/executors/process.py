@@ -17,11 +17,11 @@ from typing import cast
 
 from duologue.core.errors import EngineError
 from duologue.engines.executors.base import WorkerListener
+from duologue.engines.executors.child import Child
 from duologue.engines.executors.linked import (
     QUIET_THREADS,
     STALL_S,
     WORKER_MODULE,
-    Lines,
     LinkedWorker,
     LinkProtocol,
 )
@@ -58,8 +58,6 @@ class ProcessExecutor:
     async def start(self, spec: WorkerSpec, listener: WorkerListener) -> LinkedWorker:
         """Start a child process.
 
-        It is started by the thread of the loop, since the system kills it with that thread.
-
         Raises:
             EngineError: The interpreter cannot be run.
         """
@@ -72,17 +70,12 @@ class ProcessExecutor:
                 if end is not None:
                     offer_seat(ours, self._slab.memory, end.seat)
                 await loop.create_unix_connection(lambda: LinkProtocol(worker), sock=ours)
-                await loop.subprocess_exec(
-                    lambda: _Child(worker),
-                    spec.interpreter or sys.executable,
-                    *("-u", "-P", "-m", WORKER_MODULE, str(theirs.fileno()), str(os.getpid())),
-                    *((WITH_SLAB,) if end is not None else ()),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.STDOUT,
-                    pass_fds=(theirs.fileno(), *_board_of(spec)),
-                    start_new_session=True,
-                    env={**os.environ, **QUIET_THREADS, **_threads_of(spec), **spec.env},
+                await _WorkerChild(worker).start(
+                    (spec.interpreter or sys.executable, "-u", "-P", "-m", WORKER_MODULE),
+                    theirs,
+                    {**os.environ, **QUIET_THREADS, **_threads_of(spec), **spec.env},
+                    options=(WITH_SLAB,) if end is not None else (),
+                    more_fds=_board_of(spec),
                 )
             except OSError as exc:
                 worker.close()
@@ -121,42 +114,25 @@ def _leave(end: EngineEnd | None) -> None:
         end.worker_died()
 
 
-class _Child(asyncio.SubprocessProtocol):
-    """The process of a worker, and what it prints."""
+class _WorkerChild(Child):
+    """The process of a worker. Implements ``Hold``."""
 
     def __init__(self, worker: LinkedWorker) -> None:
+        super().__init__(worker.printed)
         self._worker = worker
-        self._lines = Lines(worker.printed)
-        self._child: asyncio.SubprocessTransport | None = None
-        self._exited = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._child = cast(asyncio.SubprocessTransport, transport)
+        super().connection_made(transport)
         self._worker.held_by(self)
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._lines.feed(data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self._worker.output_ended()
 
     def process_exited(self) -> None:
-        child = cast(asyncio.SubprocessTransport, self._child)  # it is not released before
-        self._exited = True
+        super().process_exited()
+        child = cast(asyncio.SubprocessTransport, self._process)  # it is not released before
         # What the worker itself has started is of its session, whose number nobody else can have
         # while any of them lives.
         with suppress(ProcessLookupError):
             os.killpg(child.get_pid(), signal.SIGKILL)
         self._worker.exited(f"its process ended with status {child.get_returncode()}")
-
-    # Hold
-
-    def kill(self) -> None:
-        if self._child is not None and not self._exited:
-            with suppress(ProcessLookupError):  # it is dead, and the news is on its way
-                self._child.kill()
-
-    def release(self) -> None:
-        if self._child is not None:
-            self._child.close()
-            self._child = None

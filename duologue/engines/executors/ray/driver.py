@@ -17,19 +17,7 @@ from typing import Protocol
 from duologue.core.errors import EngineError
 from duologue.core.parent import die_with_parent
 from duologue.engines import framing
-from duologue.engines.executors.ray.messages import (
-    Birth,
-    Born,
-    Find,
-    Found,
-    FromDriver,
-    Gone,
-    Join,
-    Joined,
-    Kill,
-    NotJoined,
-    decode_orders,
-)
+from duologue.engines.executors.ray import messages
 from duologue.engines.messages import Place
 
 LEAVE_S = 4.0
@@ -43,7 +31,7 @@ class Actor(Protocol):
         """Open a door there; returns where."""
         ...
 
-    async def bear(self, birth: Birth, secret: bytes) -> None:
+    async def bear(self, birth: messages.Birth, secret: bytes) -> None:
         """Let the engine in and start the worker."""
         ...
 
@@ -94,7 +82,7 @@ class Driver:
     """
 
     def __init__(
-        self, cluster: Cluster, say: Callable[[FromDriver], None], group: asyncio.TaskGroup
+        self, cluster: Cluster, say: Callable[[messages.FromDriver], None], group: asyncio.TaskGroup
     ) -> None:
         self._cluster = cluster
         self._say = say
@@ -102,24 +90,24 @@ class Driver:
         self._place_timeout_s = 0.0
         self._lives: dict[int, asyncio.Task[None]] = {}
 
-    async def join(self, order: Join) -> bool:
+    async def join(self, order: messages.Join) -> bool:
         """Join the cluster; returns whether that went well."""
         self._place_timeout_s = order.place_timeout_s
         try:
             await self._cluster.join(order.address)
         except EngineError as exc:
-            self._say(NotJoined(exc.message))
+            self._say(messages.NotJoined(exc.message))
             return False
-        self._say(Joined())
+        self._say(messages.Joined())
         return True
 
-    def take(self, order: Find | Kill) -> None:
+    def take(self, order: messages.Find | messages.Kill) -> None:
         """Begin to carry out an order."""
         match order:
-            case Find(id=id):
+            case messages.Find(id=id):
                 task = self._group.create_task(self._live(order), name=order.birth.name)
                 self._lives[id] = task
-            case Kill(id=id):
+            case messages.Kill(id=id):
                 if (life := self._lives.get(id)) is not None:
                     life.cancel()
 
@@ -132,7 +120,7 @@ class Driver:
             await asyncio.wait(lives)
         await self._cluster.leave()
 
-    async def _live(self, order: Find) -> None:
+    async def _live(self, order: messages.Find) -> None:
         actor: Actor | None = None
         how = "it was killed"
         try:
@@ -140,9 +128,9 @@ class Driver:
                 await self._cluster.reserve(order.place)
                 actor = await self._cluster.start(order.place)
                 host, port = await actor.listen()
-            self._say(Found(order.id, host, port))
+            self._say(messages.Found(order.id, host, port))
             await actor.bear(order.birth, order.secret)
-            self._say(Born(order.id))
+            self._say(messages.Born(order.id))
             how = await actor.wait()
         except TimeoutError:
             how = await self._cluster.give_up(order.place)
@@ -152,7 +140,7 @@ class Driver:
             del self._lives[order.id]
             if actor is not None:
                 await actor.kill()
-            self._say(Gone(order.id, how))
+            self._say(messages.Gone(order.id, how))
 
 
 async def drive(cluster: Cluster, link: socket.socket) -> None:
@@ -160,7 +148,7 @@ async def drive(cluster: Cluster, link: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=link)
     frames = framing.FrameReader()
 
-    def say(news: FromDriver) -> None:
+    def say(news: messages.FromDriver) -> None:
         writer.write(framing.encode_messages([news]))
 
     joined = False
@@ -168,8 +156,8 @@ async def drive(cluster: Cluster, link: socket.socket) -> None:
         driver = Driver(cluster, say, group)
         while data := await reader.read(65536):
             for body in frames.feed(data):
-                for order in decode_orders(body):
-                    if isinstance(order, Join):
+                for order in messages.decode_orders(body):
+                    if isinstance(order, messages.Join):
                         joined = await driver.join(order)
                     elif joined:
                         driver.take(order)

@@ -6,31 +6,17 @@ This module must not know workers' messages, nor Ray.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Protocol, cast
 
 import structlog
 
 from duologue.core.errors import EngineError
 from duologue.engines import framing
-from duologue.engines.executors.linked import Lines
-from duologue.engines.executors.ray.messages import (
-    Born,
-    Find,
-    Found,
-    FromDriver,
-    Gone,
-    Join,
-    Joined,
-    Kill,
-    NotJoined,
-    ToDriver,
-    decode_news,
-)
+from duologue.engines.executors.child import Child
+from duologue.engines.executors.ray import messages
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +50,7 @@ class DriverLink(asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._link: asyncio.Transport | None = None
-        self._program = _Program(self._printed)
+        self._child = Child(self._printed)
         self._frames = framing.FrameReader()
         self._tail: deque[str] = deque(maxlen=1)
         self._findings: dict[int, Finding] = {}
@@ -77,7 +63,11 @@ class DriverLink(asyncio.Protocol):
         return self._link is not None and not self._link.is_closing()
 
     async def join(
-        self, program: Sequence[str], environ: Mapping[str, str], order: Join, timeout_s: float
+        self,
+        program: Sequence[str],
+        environ: Mapping[str, str],
+        order: messages.Join,
+        timeout_s: float,
     ) -> None:
         """Start the process, and let it join the cluster.
 
@@ -88,24 +78,14 @@ class DriverLink(asyncio.Protocol):
         try:
             with theirs:
                 await self._loop.create_unix_connection(lambda: self, sock=ours)
-                await self._loop.subprocess_exec(
-                    lambda: self._program,
-                    *program,
-                    *(str(theirs.fileno()), str(os.getpid())),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.STDOUT,
-                    pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
-                    env=environ,
-                )
+                await self._child.start(program, theirs, environ)
             self._say(order)
             async with asyncio.timeout(timeout_s):
                 await self._joined
         except BaseException as exc:
             if self._link is None:
                 ours.close()
-            self._program.kill()
+            self._child.kill()
             await self.close()
             if isinstance(exc, TimeoutError):
                 raise EngineError(
@@ -113,7 +93,7 @@ class DriverLink(asyncio.Protocol):
                 ) from exc
             raise
 
-    def find(self, order_of: Callable[[int], Find], finding: Finding) -> int:
+    def find(self, order_of: Callable[[int], messages.Find], finding: Finding) -> int:
         """Order a place for a worker; returns the number of the order."""
         self._next_id += 1
         self._findings[self._next_id] = finding
@@ -123,7 +103,7 @@ class DriverLink(asyncio.Protocol):
     def kill(self, id: int) -> None:
         """Order an end; ``gone`` of its finding follows."""
         if id in self._findings:
-            self._say(Kill(id))
+            self._say(messages.Kill(id))
 
     def forget(self, id: int) -> None:
         """Hear no more of an order."""
@@ -135,12 +115,12 @@ class DriverLink(asyncio.Protocol):
             self._link.close()
         try:
             async with asyncio.timeout(LEAVE_S):
-                await self._program.exited.wait()
+                await self._child.ended()
         except TimeoutError:
             log.warning("ray_driver_killed", limit_s=LEAVE_S)
-            self._program.kill()
-            await self._program.exited.wait()
-        self._program.close()
+            self._child.kill()
+            await self._child.ended()
+        self._child.release()
 
     # asyncio.Protocol
 
@@ -151,7 +131,7 @@ class DriverLink(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass the news on."""
         for body in self._frames.feed(data):
-            for news in decode_news(body):
+            for news in messages.decode_news(body):
                 self._take(news)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -167,54 +147,25 @@ class DriverLink(asyncio.Protocol):
 
     # Private
 
-    def _take(self, news: FromDriver) -> None:
+    def _take(self, news: messages.FromDriver) -> None:
         match news:
-            case Joined():
+            case messages.Joined():
                 self._joined.set_result(None)
-            case NotJoined(reason=reason):
+            case messages.NotJoined(reason=reason):
                 self._joined.set_exception(EngineError(reason))
-            case Found(id=id, host=host, port=port) if id in self._findings:
+            case messages.Found(id=id, host=host, port=port) if id in self._findings:
                 self._findings[id].found(host, port)
-            case Born(id=id) if id in self._findings:
+            case messages.Born(id=id) if id in self._findings:
                 self._findings[id].born()
-            case Gone(id=id, how=how) if id in self._findings:
+            case messages.Gone(id=id, how=how) if id in self._findings:
                 self._findings.pop(id).gone(how)
             case _:
                 pass  # of an order that was forgotten
 
-    def _say(self, order: ToDriver) -> None:
+    def _say(self, order: messages.ToDriver) -> None:
         if self._link is not None and not self._link.is_closing():
             self._link.write(framing.encode_messages([order]))
 
     def _printed(self, line: str) -> None:
         self._tail.append(line)
         log.debug("ray_driver_output", **{"pii.line": line})
-
-
-class _Program(asyncio.SubprocessProtocol):
-    """The process, and what it prints."""
-
-    def __init__(self, hear: Callable[[str], None]) -> None:
-        self.exited = asyncio.Event()
-        self.exited.set()
-        self._lines = Lines(hear)
-        self._child: asyncio.SubprocessTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._child = cast(asyncio.SubprocessTransport, transport)
-        self.exited.clear()
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._lines.feed(data)
-
-    def process_exited(self) -> None:
-        self.exited.set()
-
-    def kill(self) -> None:
-        if self._child is not None and not self.exited.is_set():
-            with suppress(ProcessLookupError):  # it is dead, and the news is on its way
-                self._child.kill()
-
-    def close(self) -> None:
-        if self._child is not None:
-            self._child.close()
