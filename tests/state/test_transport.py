@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-from tests.unit.engines.transport.test_by_reference import InProcess
+from tests.unit.engines.transport.test_object_store import InProcess
 from tests.unit.engines.transport.test_slab import OnOneHost
 from tests.unit.engines.transport.transport_contract import TransportModel
 

@@ -177,6 +177,16 @@ async def test_what_a_worker_logs_is_logged_and_what_libraries_print_is_not(
     assert [each for each in logs if "somebody" in str(each)] == [theirs]
 
 
+async def test_a_worker_comes_after_nobody(executor: Executor, marked: Marked) -> None:
+    """Ray lets its actors come after everybody, and so what they start."""
+    ear = Ear()
+    worker = await executor.start(spec(env=marked.env), ear)
+    await ear.ready()
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, marked.pid()) == own
+    await stop(worker, ear)
+
+
 async def test_batch_work_comes_after_others_once_it_is_ready(
     executor: Executor, marked: Marked
 ) -> None:

@@ -3,10 +3,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from pathlib import Path
+
+import pytest
 
 from duologue.engines.executors.inline import MAX_WAITING_REPORTS, InlineExecutor
-from duologue.engines.messages import Open, Report, WorkerSpec
+from duologue.engines.media_payloads import ImageData
+from duologue.engines.messages import JobOutput, Open, Report, WorkerSpec
 from duologue.engines.payloads import TextDelta
+from tests.fakes.copying_runner import installed
 from tests.patience import PATIENCE_S
 from tests.unit.engines.executors.kinds import Ear, spec, stop
 
@@ -16,6 +21,22 @@ async def test_the_worker_is_a_thread_with_its_name() -> None:
     worker = await InlineExecutor().start(spec(name="speech/3"), ear)
     await ear.ready()
     assert "speech/3" in {thread.name for thread in threading.enumerate()}
+    await stop(worker, ear)
+
+
+async def test_a_payload_is_handed_on_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    image = ImageData(bytes(2**20), "png", 8, 8)
+    ear = Ear()
+    worker = await InlineExecutor().start(spec("copying"), ear)
+    await ear.ready()
+    worker.send(Open("a", image))
+    await ear.ended("a")
+    (output,) = [each for each in ear.of("a") if isinstance(each, JobOutput)]
+    assert output.payload is image
     await stop(worker, ear)
 
 

@@ -16,8 +16,8 @@ from duologue.engines.transport.apart import (
     split,
     whole,
 )
-from duologue.engines.transport.by_reference import ObjectStore
 from duologue.engines.transport.port import Handle, PayloadLost
+from tests.fakes.object_store import ObjectStore
 
 LARGE = b"\x01" * LEAST_BYTES
 SMALL = b"\x02" * (LEAST_PART_BYTES - 1)

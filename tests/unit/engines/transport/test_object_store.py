@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from duologue.engines.transport.by_reference import ObjectStore
+from tests.fakes.object_store import ObjectStore
 from tests.unit.engines.transport.transport_contract import (
     Ends,
     TransportContract,
