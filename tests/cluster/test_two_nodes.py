@@ -1,9 +1,10 @@
-"""The page ``examples/two_nodes.md``, command by command, on two nodes of one machine."""
+"""The page ``examples/two_nodes.md``, command by command, on one machine; a call on two nodes."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shlex
 import signal
@@ -11,12 +12,16 @@ import socket
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from duologue.clients.client import DuplexClient
+from duologue.clients.responses import Response
 from tests.fakes.two_nodes import ROOT, TwoNodes
 from tests.faults.server_process import server_process
+from tests.patience import until
 
 pytestmark = pytest.mark.ray
 
@@ -43,7 +48,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(moved(block)) for block in blocks]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def nodes() -> Iterator[TwoNodes]:
     two = TwoNodes()
     first, second, *_ = commands()
@@ -92,3 +97,59 @@ async def test_the_pages_commands_draw_a_picture_on_the_other_node(
         server.kill(signal.SIGTERM)
         assert await server.ended() == 0
     await server.nobody_is_left()
+    await until(lambda: nodes.workers() == [])
+
+
+async def test_a_call_is_spoken_by_a_stage_on_the_other_node_and_outlives_its_worker(
+    nodes: TwoNodes, tmp_path: Path
+) -> None:
+    async with (
+        server_process(tmp_path, speaking(tmp_path)) as server,
+        DuplexClient.connect(f"127.0.0.1:{server.port}", reconnect=None) as call,
+    ):
+        first = await begun(call)
+        (worker,) = nodes.workers()
+        os.kill(worker, signal.SIGKILL)
+        assert (await first.finished()).status == "failed"
+        await until(lambda: nodes.workers() not in ([], [worker]))
+        assert (await begun(call)).status == "in_progress"
+        # No farewell: what it has elsewhere must be gone all the same.
+        server.kill(signal.SIGKILL)
+        await server.ended()
+    await until(lambda: nodes.workers() == [])
+
+
+def speaking(folder: Path) -> dict[str, Any]:
+    """A server whose voice is on the other machine."""
+    voice = {
+        "name": "voice",
+        "runner": "tone",
+        "executor": "ray",
+        "max_jobs": 4,
+        "queue": 4,
+        "resources": {"others": {"pictures": 1}},
+    }
+    path = folder / "voice.yaml"
+    path.write_text(yaml.safe_dump({"name": "voice", "stages": [voice]}))
+    options = {"lines": ["and so on " * 60], "pipeline": "voice"}
+    return {
+        "models": [{"name": "far", "plugin": "scripted", "options": options}],
+        "engine": {
+            "pipelines": [],
+            "pipeline_files": [str(path)],
+            "ray": {"address": f"{MOVED['10.0.0.1']}:{port()}", "place_timeout_s": 30},
+            "restart_backoff_max_s": 1,
+        },
+        "gateway": {"port": 0, "drain_timeout_s": 0},
+        "sessions": {"listening": {"vad": None, "end_of_turn": None, "asr": None}},
+    }
+
+
+async def begun(call: DuplexClient) -> Response:
+    """Ask; returns the answer as soon as some of it is heard."""
+    answers = call.responses()
+    await call.say_text("hello")
+    answer = await anext(aiter(answers))
+    async for _ in answer.chunks():
+        break
+    return answer

@@ -15,6 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from duologue.engines.executors.linked import WORKER_MODULE
 from tests.fakes.marked import Marked
 
 HAS_RAY = find_spec("ray") is not None
@@ -67,6 +68,15 @@ class TwoNodes:
             while not said or _STARTED not in said[-1]:
                 said.append(node.stdout.readline())
                 assert said[-1], f"the node is gone: {''.join(said)}"
+
+    def workers(self) -> list[int]:
+        """The processes in which models run, on both nodes."""
+        found = []
+        for pid in self._marked.environments():
+            with suppress(OSError):  # it has ended
+                if WORKER_MODULE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    found.append(pid)
+        return found
 
     def kill_last(self) -> None:
         """Let the machine of the node that was started last be gone, as far as Ray can see."""
