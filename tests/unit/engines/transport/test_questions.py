@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -25,15 +26,18 @@ def soon(seconds: float = 0.2) -> float:
 
 
 class Echo:
-    """Answers with what it was asked, but for what begins with ``?``."""
+    """Answers with what it was asked, but for what begins with ``?``; nothing while it sleeps."""
 
     def __init__(self) -> None:
+        self.awake = threading.Event()
+        self.awake.set()
         self.asked: list[bytes] = []
         self.answerer = Answerer("127.0.0.1", 0, SECRET, self.answer)
         self.answerer.start()
         self.place = self.answerer.place
 
     def answer(self, asked: bytes) -> list[bytes] | None:
+        self.awake.wait()
         self.asked.append(asked)
         return None if asked[:1] == b"?" else [asked, b"and more"]
 
@@ -42,6 +46,7 @@ class Echo:
 def echo() -> Iterator[Echo]:
     echo = Echo()
     yield echo
+    echo.awake.set()
     echo.answerer.close()
 
 
@@ -62,9 +67,11 @@ def test_a_question_is_answered(asker: Asker, echo: Echo) -> None:
 
 
 def test_questions_that_were_given_up_leave_nothing_to_the_next(asker: Asker, echo: Echo) -> None:
+    echo.awake.clear()
     for number in range(3 * HIGH_WATER_MARK):
         with pytest.raises(StageTimeout, match="did not answer in time"):
-            answer(asker, echo, b"given up %d" % number, seconds=0.0001)
+            answer(asker, echo, b"given up %d" % number, seconds=0.01)
+    echo.awake.set()
     assert answer(asker, echo, b"the next") == [b"the next", b"and more"]
 
 

@@ -66,7 +66,7 @@ def loaded(settings: dict[str, object]) -> Iterator[Jobs]:
 
 
 def children() -> set[psutil.Process]:
-    return children()
+    return set(psutil.Process().children(recursive=True))
 
 
 @pytest.fixture(scope="class")
