@@ -143,7 +143,7 @@ faults: $(STAMPS)/dev ## Break lines, models, servers, disks and clocks on purpo
 	$(BIN)/python -m pytest -m '$(LEFT_OUT)' tests/faults tests/cases/test_lost_connections.py \
 		tests/cases/test_random_resumes.py tests/cases/test_isolation.py \
 		tests/cases/test_own_client_comes_back.py tests/cases/test_webrtc_comes_back.py $(ARGS)
-	$(BIN)/python -m tests.faults.random_lives --lives 1000
+	$(BIN)/python -m tests.faults.random_lives --lives 1000 --seed 1000
 
 SECONDS ?= 180
 
