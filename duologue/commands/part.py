@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import select
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from duologue.composition.edge import running_edge
 from duologue.composition.host import running_host
 from duologue.composition.orders import (
+    BEAT_S,
     EdgeOrder,
     HostDrained,
     HostOrder,
     HostReady,
+    LoopTurns,
     PartReport,
     TakesConnections,
     read_order,
@@ -66,21 +70,30 @@ async def run_part(settings: Settings) -> int:
     # wrapped.
     group = asyncio.TaskGroup()
     await group.__aenter__()
-    wanted = group.create_task(_until_unwanted(reader, stop, stop_now), name="wanted")
+    up = asyncio.Event()
+    beside = (
+        group.create_task(_until_unwanted(reader, stop, stop_now), name="wanted"),
+        group.create_task(_beat(up), name="beat"),
+    )
     try:
         match read_order(line):
             case HostOrder() as order:
-                await _run_host(settings, order, stop, stop_now)
+                await _run_host(settings, order, up, stop, stop_now)
             case EdgeOrder() as order:
-                await _run_edge(settings, order, stop)
+                await _run_edge(settings, order, up, stop)
     finally:
-        wanted.cancel()
+        for task in beside:
+            task.cancel()
         await group.__aexit__(None, None, None)
     return 0
 
 
 async def _run_host(
-    settings: Settings, order: HostOrder, stop: asyncio.Event, stop_now: asyncio.Event
+    settings: Settings,
+    order: HostOrder,
+    up: asyncio.Event,
+    stop: asyncio.Event,
+    stop_now: asyncio.Event,
 ) -> None:
     host = running_host(
         settings, order, stop_now=stop_now, on_drained=lambda: _report(HostDrained())
@@ -88,14 +101,28 @@ async def _run_host(
     async with host as app:
         calm_collector()
         _report(HostReady(app.side.engine.lifecycle.start_report))
+        up.set()
         await stop.wait()
 
 
-async def _run_edge(settings: Settings, order: EdgeOrder, stop: asyncio.Event) -> None:
+async def _run_edge(
+    settings: Settings, order: EdgeOrder, up: asyncio.Event, stop: asyncio.Event
+) -> None:
     async with running_edge(settings, order) as edge:
         calm_collector()
         _report(TakesConnections(edge.url))
+        up.set()
         await stop.wait()
+
+
+async def _beat(up: asyncio.Event) -> None:
+    """Say again and again that the loop turns, as long as somebody takes it."""
+    await up.wait()
+    while True:
+        with suppress(OSError):  # whoever started us is gone, which another task notices
+            if select.select((), (sys.stdout,), (), 0)[1]:
+                _report(LoopTurns())
+        await asyncio.sleep(BEAT_S)
 
 
 async def _until_unwanted(

@@ -1,4 +1,4 @@
-"""Starts the parts of a server in several processes, and again what dies; stops all in order.
+"""Starts the parts of a server in several processes, and again what dies or hangs; stops all.
 
 This module must not know what the parts do.
 """
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from duologue.clients.reconnect.line_watch import LineWatch, Verdict
 from duologue.commands.backoff import Backoff
 from duologue.composition.listening import chosen_tls, why_not_listening
 from duologue.composition.orders import (
@@ -22,6 +23,7 @@ from duologue.composition.orders import (
     HostDrained,
     HostOrder,
     HostReady,
+    LoopTurns,
     Order,
     PartReport,
     TakesConnections,
@@ -45,6 +47,9 @@ STEP_ASIDE_S = 1.0
 """A gateway is started again no earlier where others serve: its calls come back to those, and what
 starts takes a core meanwhile."""
 
+LOOK_S = 0.5
+"""How often is looked whether the loops of all parts turn."""
+
 CONFIG_EXIT = 2
 """Exit status of a part whose settings cannot be used: to start it again would not help. The same
 is true of any other failure before the server was ready once."""
@@ -57,16 +62,26 @@ class Part:
         order: What it is told first.
         command: Starts it.
         on_report: Hears what it reports.
+        silence_s: One that is up and reports nothing for so long stands still.
+        now: Tells the time.
     """
 
     def __init__(
-        self, order: Order, command: Sequence[str], on_report: Callable[[Part, PartReport], None]
+        self,
+        order: Order,
+        command: Sequence[str],
+        on_report: Callable[[Part, PartReport], None],
+        silence_s: float,
+        now: Callable[[], float],
     ) -> None:
         self.order = order
         self.pid: int | None = None
+        self.silence_s = silence_s
         self._command = command
         self._on_report = on_report
+        self._now = now
         self._process: asyncio.subprocess.Process | None = None
+        self._watch: LineWatch | None = None
 
     async def run(self) -> int:
         """Run it once; returns its exit status."""
@@ -84,16 +99,32 @@ class Part:
             process.stdin.write(write_line(self.order))
             async for line in process.stdout:
                 if (report := read_report(line)) is not None:
+                    self._heard()
                     self._on_report(self, report)
             return await process.wait()
         finally:
-            self._process = self.pid = None
+            self._process = self.pid = self._watch = None
+
+    def stands_still(self) -> bool:
+        """Look whether its loop turns, every ``LOOK_S``; says so once if it does not."""
+        watch = self._watch
+        if watch is None or watch.look(self._now()) is not Verdict.DEAD:
+            return False
+        self._watch = None
+        return True
 
     def tell(self, number: signal.Signals) -> None:
         """Send a signal, if it runs."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(number)
+
+    def _heard(self) -> None:
+        """It is up, and its loop turns."""
+        now = self._now()
+        if self._watch is None:
+            self._watch = LineWatch(self.silence_s, now)
+        self._watch.heard(now)
 
 
 class Supervisor:
@@ -148,10 +179,12 @@ class Supervisor:
                     for part in self._parts
                 ]
                 announcing = group.create_task(self._announce(), name="announce")
+                watching = group.create_task(self._watch(), name="watch")
                 ending = group.create_task(self._over.wait(), name="over")
                 stopping = group.create_task(stop.wait(), name="stop")
                 await asyncio.wait((ending, stopping), return_when=asyncio.FIRST_COMPLETED)
                 announcing.cancel()
+                watching.cancel()
                 hurry = group.create_task(self._hurry(stop_now), name="hurry")
                 drained = group.create_task(self._drained.wait(), name="drained")
                 await self._stop(keepers, drained, gateway.drain_timeout_s)
@@ -187,7 +220,10 @@ class Supervisor:
         return [*([] if self.host is None else [self.host]), *self.edges]
 
     def _part(self, order: Order) -> Part:
-        return Part(order, self._command, self._heard)
+        hosts = self._settings.hosts
+        is_host = isinstance(order, HostOrder)
+        silence_s = hosts.host_silence_s if is_host else hosts.edge_silence_s
+        return Part(order, self._command, self._heard, silence_s, self._clock.now)
 
     async def _keep(self, part: Part) -> None:
         """Run a part, and run it again when it dies, later after each loss in a row."""
@@ -220,9 +256,22 @@ class Supervisor:
                     self._say(line)
             case HostDrained():
                 self._drained.set()
+            case LoopTurns():
+                return
         has_host = self._host_ready or self.host is None
         if has_host and len(self._listening) == len(self.edges):
             self._ready.set()
+
+    async def _watch(self) -> None:
+        """Kill what hangs: it is given connections all the same, and its clients hear nothing."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            for part in self._parts:
+                if part.stands_still():
+                    self._log.error(
+                        "part_stands_still", part=part.order.name, limit_s=part.silence_s
+                    )
+                    part.tell(signal.SIGKILL)
 
     async def _announce(self) -> None:
         await self._ready.wait()

@@ -12,6 +12,9 @@ import msgspec
 
 from duologue.engines.pools.start_report import StartReport
 
+BEAT_S = 1.0
+"""How often a part that is up says that its loop turns."""
+
 
 class HostOrder(msgspec.Struct, frozen=True, kw_only=True, tag="host"):
     """Hold sessions and models.
@@ -64,7 +67,11 @@ class HostDrained(msgspec.Struct, frozen=True, tag="drained"):
     """A session host has no session left: its gateways may go."""
 
 
-PartReport: TypeAlias = TakesConnections | HostReady | HostDrained
+class LoopTurns(msgspec.Struct, frozen=True, tag="turns"):
+    """The loop of a part turns."""
+
+
+PartReport: TypeAlias = TakesConnections | HostReady | HostDrained | LoopTurns
 
 _order = msgspec.json.Decoder(Order)
 _report = msgspec.json.Decoder(PartReport)

@@ -32,6 +32,13 @@ class HostsSettings(Section):
     """So many gateway processes on one port, and one process that holds sessions and models.
     0: all in one process."""
 
+    edge_silence_s: Annotated[float, Field(ge=3, le=3600)] = 7.0
+    """A gateway process whose loop has not turned for so long is killed and started again: its
+    clients come back to the others at once, and new ones are not caught in it."""
+
+    host_silence_s: Annotated[float, Field(ge=3, le=3600)] = 60.0
+    """The same for the process that holds sessions and models, whose calls end with it."""
+
     link: LinkSettings = LinkSettings()
     """Links between them."""
 

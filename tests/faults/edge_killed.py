@@ -136,10 +136,12 @@ async def edge_killed(
     before_s: float = 2.0,
     after_s: float = 4.0,
     again_s: Sequence[float] = (),
+    by: signal.Signals = signal.SIGKILL,
 ) -> Outcome:
     """Hold calls at one of two gateways, kill it, and let them go on at whichever answers.
 
     Args:
+        by: ``SIGSTOP`` makes it a black hole: the kernel takes all, and nothing comes of it.
         again_s: How long after that, and after each other, all gateways are killed once more.
     """
     async with server_process(folder, CONFIG) as server, AsyncExitStack() as stack:
@@ -157,7 +159,7 @@ async def edge_killed(
             talking = [group.create_task(call.talk(last)) for call in held]
             listening = [group.create_task(call.listen(said)) for call in held]
             await asyncio.sleep(before_s)
-            os.kill(victim, signal.SIGKILL)
+            os.kill(victim, by)
             for wait_s in again_s:
                 await asyncio.sleep(wait_s)
                 for edge in await asyncio.to_thread(children, server.pid):
@@ -209,9 +211,11 @@ def main() -> int:
     """Run it, print the figures, and fail where a call was harmed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=50)
+    parser.add_argument("--black-hole", action="store_true", help="it hangs, and ends nothing")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = asyncio.run(edge_killed(Path(folder), args.calls))
+        how: dict[str, Any] = {"by": signal.SIGSTOP, "after_s": 14.0} if args.black_hole else {}
+        outcome = asyncio.run(edge_killed(Path(folder), args.calls, **how))
     sys.stdout.write(f"RESULT {json.dumps(asdict(outcome))}\n")
     return 0 if outcome.intact == outcome.resumed == outcome.calls else 1
 

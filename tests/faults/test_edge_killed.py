@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 from duologue.clients import DuplexClient, Reconnected, ReconnectPolicy
+from duologue.hosts.settings import HostsSettings
 from duologue.protocol.commands import CreateItem
 from duologue.protocol.items import InputText, MessageItem
 from tests.faults.edge_killed import CONFIG, children, edge_killed
@@ -20,6 +21,15 @@ CALLS = 8
 async def test_calls_of_a_killed_gateway_go_on_at_whichever_answers(tmp_path: Path) -> None:
     outcome = await edge_killed(tmp_path, CALLS, before_s=1.0, after_s=2.0)
     assert (outcome.resumed, outcome.intact, outcome.errors) == (CALLS, CALLS, 0)
+
+
+async def test_calls_of_a_gateway_that_hangs_go_on_at_another_and_it_is_started_again(
+    tmp_path: Path,
+) -> None:
+    """Nobody is told that it hangs, and it goes on taking connections: it has to be killed."""
+    outcome = await edge_killed(tmp_path, CALLS, before_s=1.0, after_s=14.0, by=signal.SIGSTOP)
+    assert (outcome.resumed, outcome.intact, outcome.errors) == (CALLS, CALLS, 0)
+    assert outcome.worst_silence_s < 2 * HostsSettings().edge_silence_s
 
 
 async def test_gateways_may_be_killed_at_any_moment_also_while_calls_come_back(

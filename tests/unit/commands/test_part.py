@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from duologue.composition.orders import HostOrder, HostReady, read_report, write_line
+from duologue.composition.orders import HostOrder, HostReady, LoopTurns, read_report, write_line
 from tests.patience import PATIENCE_S
 
 CONFIG = {
@@ -27,6 +27,7 @@ def test_a_part_does_what_its_order_says_until_nobody_wants_it(tmp_path: Path) -
         process.stdin.write(write_line(order))
         process.stdin.flush()
         assert isinstance(read_report(process.stdout.readline()), HostReady)
+        assert [read_report(process.stdout.readline()) for _ in range(2)] == [LoopTurns()] * 2
         process.stdin.close()
         assert process.wait() == 0
 

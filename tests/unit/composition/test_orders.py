@@ -7,6 +7,7 @@ from duologue.composition.orders import (
     HostDrained,
     HostOrder,
     HostReady,
+    LoopTurns,
     Order,
     PartReport,
     TakesConnections,
@@ -32,7 +33,12 @@ def test_an_order_is_one_line(order: Order) -> None:
 
 @pytest.mark.parametrize(
     "report",
-    [TakesConnections("http://localhost:1"), HostReady(StartReport(1.0, 2.0, [])), HostDrained()],
+    [
+        TakesConnections("http://localhost:1"),
+        HostReady(StartReport(1.0, 2.0, [])),
+        HostDrained(),
+        LoopTurns(),
+    ],
 )
 def test_a_report_is_one_line(report: PartReport) -> None:
     assert read_report(write_line(report)) == report
