@@ -13,10 +13,12 @@ from typing import TypeVar, Unpack
 from msgspec import UNSET, UnsetType
 
 from duologue.clients.asking import answer_to, uninterrupted
+from duologue.clients.camera import frame_of
 from duologue.clients.connection import Connection, one_of
 from duologue.clients.devices import Device
-from duologue.clients.errors import CallError, CommandRefused
+from duologue.clients.errors import CallError
 from duologue.clients.event_stream import EventStream
+from duologue.clients.interrupting import interrupt
 from duologue.clients.playback import Playback
 from duologue.clients.reconnect.policy import RECONNECT, ReconnectPolicy
 from duologue.clients.recordings import say_at_once, say_until_answered
@@ -43,10 +45,9 @@ from duologue.protocol.commands import (
 )
 from duologue.protocol.dialect import Encoding
 from duologue.protocol.duplex.session_resource import DuplexCapabilities, DuplexSessionResource
-from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import AudioCommitted, ItemRetrieved, SessionUpdated
 from duologue.protocol.items import InputText, Item, MessageItem
-from duologue.protocol.response_events import ResponseCreated, ResponseDone
+from duologue.protocol.response_events import ResponseCreated
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.port import SessionPort
@@ -278,6 +279,17 @@ class DuplexClient:
         """
         self._connection.send_audio(pcm)
 
+    def show_frame(self, picture: bytes, frame_id: str | None = None) -> None:
+        """Show what the camera sees now: a JPEG, PNG or WebP file, as often as you like.
+
+        The next turn is given some of the newest. Never waits; a frame that waits gives way.
+
+        Raises:
+            ConfigError: The call is not of the duplex dialect, or its model does not see.
+            CallError: The call is over.
+        """
+        self.send(frame_of(picture, frame_id, self.capabilities))
+
     async def drain(self) -> None:
         """Wait until everything that was sent is on its way."""
         await self._connection.outbox.drained()
@@ -379,21 +391,7 @@ class DuplexClient:
 
     async def interrupt(self) -> None:
         """Stop the answer that is being made or heard, and wait until the server has, too."""
-        connection = self._connection
-        connection.listen()
-        if not self._machine.answering:
-            return
-        active = self._machine.active_response_id
-        ids = connection.perform(self._machine.interrupt())
-        if active is None:
-            return
-        over = one_of(ResponseDone, lambda event: event.response.id == active)
-        try:
-            await connection.in_time(connection.replies.wait(ids[:1], over), "response.cancel")
-        except CommandRefused as exc:
-            # The cancel and the end of the response may cross on the way.
-            if exc.code != ErrorCode.CANCEL_NOT_ACTIVE:
-                raise
+        await interrupt(self._connection)
 
     async def retrieve(self, item_id: str) -> Item:
         """Return an item as the server has it; of speech that was cut, what was heard.

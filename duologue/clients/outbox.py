@@ -11,12 +11,16 @@ from collections.abc import Callable
 
 from duologue.clients.errors import SendBufferFull
 from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.duplex.commands import ShowFrame
 
 AUDIO_BYTES = 1 << 20
 """20 s of 24 kHz PCM: enough to hand over a sentence at once, too little to be minutes late."""
 
 COMMANDS = 1024
 """Other commands that may wait."""
+
+FRAMES = 4
+"""Frames of a camera that may wait: a newer one says more, so the oldest goes."""
 
 
 class Outbox:
@@ -59,6 +63,8 @@ class Outbox:
                 )
             self._audio_bytes = size
         else:
+            if isinstance(command, ShowFrame):
+                self._make_room_for_frame()
             if self._commands >= self._command_capacity:
                 raise SendBufferFull(
                     f"{self._commands} commands wait to be sent, which is the limit; "
@@ -113,6 +119,12 @@ class Outbox:
             else:
                 kept.append(oldest)
         self._waiting.extendleft(reversed(kept))
+
+    def _make_room_for_frame(self) -> None:
+        waiting = [index for index, each in enumerate(self._waiting) if isinstance(each, ShowFrame)]
+        if len(waiting) >= FRAMES:
+            del self._waiting[waiting[0]]
+            self._commands -= 1
 
     def close(self) -> None:
         """Drop what waits: nobody will take it."""

@@ -209,6 +209,19 @@ class SyncClient:
 
         self._run(say)
 
+    def show_frame(self, picture: bytes, frame_id: str | None = None) -> None:
+        """Show what the camera sees now, see ``DuplexClient.show_frame``.
+
+        Raises:
+            ConfigError: The call is not of the duplex dialect, or its model does not see.
+            CallError: The call is over.
+        """
+
+        async def show(call: DuplexClient) -> None:
+            call.show_frame(picture, frame_id)
+
+        self._run(show)
+
     def update(self, **changes: Unpack[SessionChanges]) -> AnySession:
         """Change the session; all of it, or nothing. Returns what is in force now.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from duologue.clients import DuplexClient
+from duologue.core.errors import ConfigError
+from duologue.protocol.duplex.events import FrameAcknowledged, FramesConsumed
 from duologue.sessions.settings import FrameSettings, SessionSettings
 from duologue.settings import ModelSettings, Settings
 from tests.conformance.talking_gateway import API_KEY, talking_gateway, talking_settings
@@ -175,3 +179,28 @@ async def test_the_realtime_api_shows_pictures_in_items_and_knows_no_frames(
         assert said(await line.until("response.done")) == "It is 100."
         assert model.shades() == [[50, 100]]
         assert model.texts() == ["What is that?"]
+
+
+async def test_our_own_client_shows_frames_to_who_sees(
+    settings: Settings, model: SeeingLlm
+) -> None:
+    async with talking_gateway(settings) as server:
+        url = f"ws://127.0.0.1:{server.port}/v1/realtime"
+
+        def dialled(name: str, **how: Any) -> DuplexClient:
+            return DuplexClient.connect(url, api_key=API_KEY, model=name, **how)
+
+        async with dialled("seeing", dialect="duplex") as caller:
+            caller.show_frame(picture(100), "f1")
+            acknowledged = await caller.wait_for(FrameAcknowledged)
+            assert (acknowledged.frame_id, acknowledged.buffered_frames) == ("f1", 1)
+            consumed = asyncio.create_task(caller.wait_for(FramesConsumed))
+            assert (await caller.ask("What is that?")).text == "It is 100."
+            assert (await consumed).frame_ids == ("f1",)
+        assert model.shades() == [[100]]
+        async with dialled("blind", dialect="duplex") as caller:
+            with pytest.raises(ConfigError, match="does not see"):
+                caller.show_frame(picture(100))
+        async with dialled("seeing") as caller:
+            with pytest.raises(ConfigError, match="duplex"):
+                caller.show_frame(picture(100))

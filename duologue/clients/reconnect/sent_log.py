@@ -15,14 +15,19 @@ from duologue.codecs.wire_length import wire_samples
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.audio_formats import AudioFormat, format_rate_hz
 from duologue.protocol.commands import Command
-from duologue.protocol.duplex.commands import AcknowledgeEvents, AcknowledgePlayback, Heartbeat
+from duologue.protocol.duplex.commands import (
+    AcknowledgeEvents,
+    AcknowledgePlayback,
+    Heartbeat,
+    ShowFrame,
+)
 from duologue.protocol.limits import MAX_INPUT_GAP_MS
 
 COMMANDS = 512
 """Other commands, of which the server does not say that it has them."""
 
-_MOMENTARY = (AcknowledgeEvents, AcknowledgePlayback, Heartbeat)
-"""Are worth nothing later: what they say is said anew."""
+_MOMENTARY = (AcknowledgeEvents, AcknowledgePlayback, Heartbeat, ShowFrame)
+"""Are worth nothing later: what they say, or show, comes anew."""
 
 
 @dataclass(slots=True)

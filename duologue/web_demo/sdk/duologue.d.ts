@@ -145,6 +145,12 @@ export class CallError extends Error {
 /** Why no call can be held here at all (no secure context, a browser that is too old), or null. */
 export function environmentProblem(scope: { [name: string]: any }): Problem | null;
 
+/**
+ * Makes of a JPEG, PNG or WebP what shows it to a model that sees, with the dialect "duplex":
+ * `call.send(await videoFrame(blob))`. What becomes of it is said in events, by its `frameId`.
+ */
+export function videoFrame(picture: Blob, frameId?: string | null): Promise<RealtimeEvent>;
+
 /** One call after another. */
 export class DuologueCall {
   /** @throws {TypeError} where an option does not exist, or two do not go together */

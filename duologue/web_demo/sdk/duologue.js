@@ -28,6 +28,7 @@ import * as problems from "./wire/problems.js";
 
 const TURN_DETECTION = "session.audio.input.turn_detection";
 
+export { videoFrame } from "./call/camera.js";
 export { CallError } from "./call-error.js";
 export { environmentProblem } from "./wire/problems.js";
 

@@ -12,7 +12,7 @@ from duologue.protocol.events import ErrorEvent, SessionCreated
 from duologue.protocol.items import MessageItem, OutputAudio
 from duologue.protocol.response_events import AudioDelta, ResponseDone
 from tests.fakes.clock import FakeClock
-from tests.fakes.server import FakeAnswer, FakeTransport, greeting, refusal
+from tests.fakes.server import FakeAnswer, FakeTransport, greeting
 
 
 def over_socket(app: App, model: str = "scripted") -> DuplexClient:
@@ -168,21 +168,6 @@ async def _ended(call: DuplexClient) -> str:
 def test_an_address_that_is_none_is_refused_before_anything_is_opened() -> None:
     with pytest.raises(ConfigError):
         DuplexClient.connect("ftp://somewhere")
-
-
-async def test_a_cancel_that_crosses_the_end_of_its_response_is_no_error() -> None:
-    transport, answer = FakeTransport(greeting()), FakeAnswer("a")
-
-    async def open_transport() -> FakeTransport:
-        return transport
-
-    async with DuplexClient(open_transport, clock=FakeClock()) as call:
-        transport.say(answer.created(), answer.audio(100))
-        await call.wait_until(lambda: call.answering)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(call.interrupt())
-            await asyncio.sleep(0)
-            transport.say(refusal("client_1", "response_cancel_not_active"))
 
 
 async def test_a_connection_that_breaks_in_the_middle_of_an_answer_ends_the_question() -> None:

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from duologue.clients.errors import SendBufferFull
-from duologue.clients.outbox import Outbox
+from duologue.clients.outbox import FRAMES, Outbox
 from duologue.protocol.commands import AppendAudio, ClearAudio, CommitAudio
+from duologue.protocol.duplex.commands import ShowFrame
 
 
 async def test_commands_come_out_in_order() -> None:
@@ -58,3 +59,13 @@ async def test_closing_drops_what_waits_and_frees_those_who_wait() -> None:
     outbox.close()
     await outbox.drained()
     assert outbox.audio_bytes == 0
+
+
+async def test_of_the_frames_of_a_camera_the_newest_wait() -> None:
+    outbox = Outbox(commands=FRAMES + 1)
+    outbox.put(ClearAudio())
+    frames = [ShowFrame(data=bytes([shade])) for shade in range(2 * FRAMES)]
+    for frame in frames:
+        outbox.put(frame)
+    waiting = [await outbox.take() for _ in range(FRAMES + 1)]
+    assert waiting == [ClearAudio(), *frames[-FRAMES:]]

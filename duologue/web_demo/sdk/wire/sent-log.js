@@ -14,8 +14,8 @@ export const KEPT_SAMPLES = 20 * SAMPLE_RATE_HZ;
 const KEPT_EVENTS = 512;
 /** A longer hole in the audio is refused by servers. */
 const LONGEST_HOLE_SAMPLES = 10 * SAMPLE_RATE_HZ;
-/** Worth nothing later: what they say is said anew. */
-const MOMENTARY = new Set(["session.event_ack", "session.heartbeat"]);
+/** Worth nothing later: what they say, or show, comes anew. */
+const MOMENTARY = new Set(["session.event_ack", "session.heartbeat", "video.frame"]);
 
 export class SentLog {
   /** @type {Entry[]} */
