@@ -166,7 +166,7 @@ $(SCHEMATHESIS): $(STAMPS)/venv
 	@$(VENV)-openapi/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'
 
 # These need packages that are not in .venv; bench/README.md says how they are run.
-BENCH_ALONE := $(addprefix bench/bench_,lockstep_gateway.py mixed.py moshi_gpu.py webrtc.py)
+BENCH_ALONE := $(addprefix bench/bench_,diffusion_gpu.py lockstep_gateway.py mixed.py moshi_gpu.py webrtc.py)
 
 .PHONY: bench
 bench: $(STAMPS)/dev models ## Run the benchmarks; results in bench/results

@@ -168,6 +168,7 @@ class BatchTurns:
         self._costs = SliceCosts(self._longest_s)
         self._held: dict[str, int] = {}
         self._began_at = 0.0
+        self._shape_asked: Hashable = None
         self._waits_since: float | None = None
         board.sit(number, is_batch=True)
         if isinstance(runner, Sliced):
@@ -218,7 +219,7 @@ class BatchTurns:
         if isinstance(answer, Grant):
             if isinstance(self._runner, Sliced):
                 self._runner.slice_s = max(0.0, answer.slice_s - cost_s)
-            self._began_at, self._waits_since = now, None
+            self._began_at, self._waits_since, self._shape_asked = now, None, shape
             return None
         if self._waits_since is None:
             self._waits_since = now
@@ -232,7 +233,8 @@ class BatchTurns:
         """Measure what ran; jobs whose slices are too long for this device are not gone on with."""
         with self._board.deciding() as arbiter:
             arbiter.ended(self._number, now)
-        shape = self._shape(jobs)
+        following = self._shape(jobs)
+        shape = following if self._shape_asked is None else self._shape_asked
         runner = self._runner
         part_s = runner.longest_part_s if isinstance(runner, Sliced) else now - self._began_at
         self._costs.add(shape, part_s)
@@ -245,7 +247,7 @@ class BatchTurns:
         return [
             (job, EngineError(text, code=SLICE_TOO_LONG))
             for job in jobs
-            if self._shape([job]) == shape
+            if self._shape([job]) == following
         ]
 
     def idle(self) -> None:

@@ -27,6 +27,9 @@ from duologue.engines.runners.diffusion.settings import DiffusionSettings
 Use: TypeAlias = Literal["text", "image", "mask", "first_picture", "video"]
 """What a call begins with, besides the prompt."""
 
+Load: TypeAlias = Callable[[DiffusionSettings], Any]
+"""Makes a pipeline of diffusers."""
+
 _RELATIVES: dict[Use, str] = {
     "image": "Img2Img",
     "mask": "Inpaint",
@@ -42,17 +45,20 @@ _DTYPES = {
 
 
 class Pipelines:
-    """A pipeline directory that is loaded.
+    """A pipeline that is loaded.
+
+    Args:
+        load: Makes the pipeline on its device.
 
     Raises:
         ConfigError: It cannot be loaded, or something that the settings name is not there.
     """
 
-    def __init__(self, settings: DiffusionSettings) -> None:
+    def __init__(self, settings: DiffusionSettings, load: Load | None = None) -> None:
         self.prompts = PromptCache(settings.prompt_cache_bytes)
         self._adapters: tuple[tuple[str, float], ...] = ()
         self._loras = tuple(settings.loras)
-        self.base = _loaded(settings)
+        self.base = (load or from_folder)(settings)
         _set_attention(self.base, settings.attention)
         _set_vae(self.base, settings)
         for name, path in settings.loras.items():
@@ -129,7 +135,7 @@ class Pipelines:
         """Give memory back that a call which broke off has left."""
         self.prompts.clear()
         self.projections.clear()
-        if torch.cuda.is_available():
+        if torch.cuda.is_initialized():
             torch.cuda.empty_cache()
 
     def _prepared(self, pipe: Any) -> Any:
@@ -156,7 +162,12 @@ def takes(pipe: Any) -> set[str]:
     return set(inspect.signature(type(pipe).__call__).parameters) - {"self"}
 
 
-def _loaded(settings: DiffusionSettings) -> Any:
+def from_folder(settings: DiffusionSettings) -> Any:
+    """Load a pipeline as ``save_pretrained`` writes it.
+
+    Raises:
+        ConfigError: There is none, or it cannot be loaded.
+    """
     folder = Path(settings.folder)
     if not (folder / "model_index.json").is_file():
         raise ConfigError(f"{folder} is no diffusers pipeline: it has no model_index.json")

@@ -10,6 +10,7 @@ import gc
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 import torch
@@ -27,14 +28,17 @@ from duologue.engines.runners.diffusion.batching import (
     pixels_of,
     shape_of,
 )
-from duologue.engines.runners.diffusion.pipelines import Pipelines
-from duologue.engines.runners.diffusion.running import Batch, BatchRun
+from duologue.engines.runners.diffusion.device_errors import is_full, is_lost
+from duologue.engines.runners.diffusion.device_queue import DeviceQueue, queue_of
+from duologue.engines.runners.diffusion.pipelines import Load, Pipelines
+from duologue.engines.runners.diffusion.running import Batch, BatchRun, Phase
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
 from duologue.engines.runners.diffusion.sliced_work import SlicedWork
 from duologue.engines.runners.diffusion.slicing import SliceBudget
 from duologue.engines.runners.registry import RunnerType, Wake
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 DIFFUSION_FAILED = "diffusion_failed"
 _PIXEL_BYTES = 12
@@ -50,10 +54,12 @@ class _Active:
 
     Args:
         jobs: Of each request; ``None`` where it is closed.
+        phase: In which its slice has begun.
     """
 
     batch: Batch
     jobs: list[Job | None]
+    phase: Phase = "begins"
     ended: bool = False
     error: EngineError | None = None
 
@@ -69,20 +75,33 @@ class DiffusionRunner:
     """A diffusers pipeline behind ``step``: a step is one slice.
 
     ``Sliced`` and ``HoldsMemory`` as well; ``slice_s`` is infinite on a device of its own.
+
+    Args:
+        load: Makes the pipeline; ``None``: from its folder.
+        queue: Of the device; ``None``: as its name says.
     """
 
-    def __init__(self, settings: DiffusionSettings, wake: Wake, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: DiffusionSettings,
+        wake: Wake,
+        clock: Clock | None = None,
+        *,
+        load: Load | None = None,
+        queue: DeviceQueue | None = None,
+    ) -> None:
         self.max_batch = 4096  # all that wait are offered, so that those that fit can be found
         self._settings = settings
         self._wake = wake
         self._clock = clock or SystemClock()
         if settings.threads:
             torch.set_num_threads(settings.threads)
-        self.pipelines = Pipelines(settings)
+        self._queue = queue or queue_of(settings.device)
+        self.pipelines = Pipelines(settings, load)
         self.pipelines.add_points(lambda: self._point(False))
         self._work = SlicedWork("diffusion")
         self.longest_part_s = 0.0
-        self._budget = SliceBudget(settings.slice_ms / 1000)
+        self._budget = SliceBudget(settings.slice_ms / 1000, self._queue.ahead)
         self.slice_s = math.inf
         self._on_gpu = settings.device.startswith("cuda")
         self._bytes_per_pixel = settings.job_bytes_per_pixel or _PIXEL_BYTES
@@ -115,7 +134,8 @@ class DiffusionRunner:
         active = self._active
         if active is None or active.number_of(jobs[0]) is None:
             return None
-        return shape_of(active.batch.asks[0]), len(active.batch.asks)
+        batch = active.batch
+        return shape_of(batch.asks[0]), len(batch.asks), batch.phase
 
     def open(self, job: Job) -> None:
         """Nothing is needed before a batch begins."""
@@ -193,7 +213,7 @@ class DiffusionRunner:
         self._work.begin(self._run(batch))
 
     def _run(self, batch: Batch) -> Callable[[], None]:
-        return BatchRun(self.pipelines, self._settings, batch, self._point).run
+        return BatchRun(self.pipelines, self._settings, batch, self._point, self._off_device).run
 
     def _make(self, ask: Ask) -> float:
         """Make one request whole; returns the longest part of all its slices."""
@@ -212,14 +232,15 @@ class DiffusionRunner:
         try:
             return self._work.advance()
         finally:
-            self._finish_kernels()
+            if self._is_shared:
+                self._queue.finish()
             self._budget.end(self._clock.now())
             self.longest_part_s = self._budget.longest_part_s
 
-    def _finish_kernels(self) -> None:
-        """On a GPU that calls use, too, a part has ended when its last kernel has."""
-        if self._on_gpu and math.isfinite(self.slice_s):
-            torch.cuda.synchronize(self._settings.device)
+    @property
+    def _is_shared(self) -> bool:
+        """Others use the device: a slice has ended when the device has done all of it."""
+        return math.isfinite(self.slice_s)
 
     def _reset_peak(self) -> int:
         if not self._on_gpu:
@@ -233,18 +254,20 @@ class DiffusionRunner:
             self._bytes_per_pixel = max(_PIXEL_BYTES, -(-peak_bytes // pixels_of(ask)))
 
     def _slice(self, active: _Active) -> None:
+        had_no_memory = False
         try:
             active.ended = self._advance()
         except EngineError as exc:
             active.error = exc
-        except (torch.OutOfMemoryError, MemoryError):
+        except (MemoryError, *_LIBRARY_ERRORS) as exc:
+            if is_lost(exc):
+                raise  # another worker can begin anew; this one would fail all that is asked for
+            had_no_memory = is_full(exc)
+            if not had_no_memory:
+                active.error = _failed(exc)
+        if had_no_memory:
+            # Only now: the exception is gone, and with it what its frames have held.
             self._out_of_memory(active)
-        except _LIBRARY_ERRORS as exc:
-            # Its text may quote what somebody asked for; the kind and the place do not.
-            active.error = EngineError(
-                f"{type(exc).__name__} in the pipeline", code=DIFFUSION_FAILED
-            )
-            log.warning("diffusion_failed", kind=type(exc).__name__)
         if active.error is not None:
             active.ended = True
             self._clean_up()
@@ -281,9 +304,26 @@ class DiffusionRunner:
         """In the sliced thread: go on, or hand the right to run back."""
         active = self._active
         abandoned = active is not None and not active.is_wanted
-        self._finish_kernels()
-        if self._budget.is_used_up(self._clock.now(), must_end=must_end or abandoned):
+        self._queue.mark()
+        if self._is_shared and active is not None:
+            # A slice was waited for, so it is used up, but by work that its cost was asked for.
+            must_end = active.batch.phase != active.phase
+        ends = abandoned or must_end
+        if self._budget.is_used_up(self._clock.now(), must_end=ends):
+            if active is not None:
+                active.phase = active.batch.phase
             self._work.pause()
+
+    def _off_device(self, work: Callable[[], T]) -> T:
+        """In the sliced thread: do what keeps the host busy, and no GPU."""
+        if not self._queue.ahead:
+            return work()
+        self._queue.finish()
+        began = self._clock.now()
+        try:
+            return work()
+        finally:
+            self._budget.leave_out(self._clock.now() - began)
 
     def _warm_ask(self) -> Ask | None:
         settings = self._settings
@@ -293,6 +333,13 @@ class DiffusionRunner:
         if settings.warm_pictures:
             return MakeVideo("", width, height, settings.warm_pictures, 16, 1, 1.0, 0)
         return DrawImage("", width, height, 1, 1.0, 0)
+
+
+def _failed(exc: BaseException) -> EngineError:
+    # Its text may quote what somebody asked for; the kind and the place do not.
+    kind = type(exc).__name__
+    log.warning("diffusion_failed", kind=kind)
+    return EngineError(f"{kind} in the pipeline", code=DIFFUSION_FAILED)
 
 
 def _pixels(job: Job) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -24,8 +24,27 @@ from duologue.engines.runners.diffusion.pipelines import Pipelines, takes
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
 from duologue.engines.runners.diffusion.windows import Blender, Film, in_windows
 
+T = TypeVar("T")
+
 Point: TypeAlias = Callable[[bool], None]
 """Called where work can pause; with true it should."""
+
+
+class OffDevice(Protocol):
+    """Does what keeps the host busy, and the device not if that is another one."""
+
+    def __call__(self, work: Callable[[], T], /) -> T:
+        """Do it."""
+        ...
+
+
+def at_once(work: Callable[[], T]) -> T:
+    """Do it, and tell nobody."""
+    return work()
+
+
+Phase: TypeAlias = Literal["begins", "denoises", "ends"]
+"""Reads words and makes the first step; makes the others; makes pictures of what came out."""
 
 Tensors: TypeAlias = dict[str, Any]
 
@@ -39,10 +58,12 @@ class Batch:
     Args:
         asks: Of the same key (see ``batching``).
         outputs: Of each, not yet taken.
+        phase: What it is at; parts of work are as long as others of the same phase.
     """
 
     asks: Sequence[Ask]
     outputs: list[list[Payload]] = field(default_factory=list)
+    phase: Phase = "begins"
 
     def __post_init__(self) -> None:
         self.outputs = [[] for _ in self.asks]
@@ -67,15 +88,22 @@ class BatchRun:
 
     Args:
         point: Called between denoising steps, and between pictures that are encoded.
+        off_device: Is handed what encodes them.
     """
 
     def __init__(
-        self, pipelines: Pipelines, settings: DiffusionSettings, batch: Batch, point: Point
+        self,
+        pipelines: Pipelines,
+        settings: DiffusionSettings,
+        batch: Batch,
+        point: Point,
+        off_device: OffDevice = at_once,
     ) -> None:
         self._pipelines = pipelines
         self._settings = settings
         self._batch = batch
         self._point = point
+        self._off_device = off_device
 
     def run(self) -> None:
         """Make everything.
@@ -101,7 +129,7 @@ class BatchRun:
         pictures = self._call(self._batch.asks).images
         for number, ask in enumerate(self._batch.asks):
             assert isinstance(ask, DrawImage)
-            self._batch.put(number, results.image(ask, pictures[number]))
+            self._put_image(number, ask, pictures[number])
             self._point(False)
 
     def _film(self) -> None:
@@ -182,14 +210,19 @@ class BatchRun:
         views = preview.decoded(pipe, latents, first.width, first.height)
         for index, ask in enumerate(self._batch.asks):
             assert isinstance(ask, DrawImage)
-            self._batch.put(index, results.image(ask, views[index], number))
+            self._put_image(index, ask, views[index], number)
 
     def _after_step(self, step: int, total: int) -> None:
         self._batch.put_all(StepsDone(step + 1, total))
+        self._batch.phase = "denoises" if step + 1 < total else "ends"
         self._point(True)
 
+    def _put_image(self, number: int, ask: DrawImage, picture: Any, partial: int = -1) -> None:
+        self._batch.put(number, self._off_device(lambda: results.image(ask, picture, partial)))
+
     def _put_film(self, number: int, film: results.Film, frames: Any) -> None:
-        for payload in film.add(frames):
+        parts = film.add(frames)
+        while (payload := self._off_device(lambda: next(parts, None))) is not None:
             self._batch.put(number, payload)
             self._point(False)
 

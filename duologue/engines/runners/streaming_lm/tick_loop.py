@@ -19,7 +19,11 @@ from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame
-from duologue.engines.runners.streaming_lm.ticks.frame_deadline import FrameBatch, FrameDeadline
+from duologue.engines.runners.streaming_lm.ticks.frame_deadline import (
+    LATE_S,
+    FrameBatch,
+    FrameDeadline,
+)
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
 from duologue.engines.runners.streaming_lm.ticks.frame_groups import GroupPlan
 from duologue.engines.runners.streaming_lm.token_log import TokenLog
@@ -199,6 +203,9 @@ class TickLoop:
         self._on_beat = on_beat
         self._spacing_s = limits.period_s / plan.groups
         self._step_s = costs.of_frame(plan.rows)
+        # Before another group's tick, and before the frames are late that have waited longest.
+        in_time_s = min(self._spacing_s, LATE_S - plan.longest_wait_s)
+        self._ends_within_s = max(self._step_s, in_time_s)
         capacity = limits.frame_samples + limits.debt_samples
         self._heard = HeardAudio(engine.limits.slots, capacity, limits.frame_samples)
         self._members: dict[str, _Member] = {}
@@ -315,10 +322,10 @@ class TickLoop:
         self._note_shortened()
 
     def _next_beat(self, due: float | None) -> Beat:
-        """When the next step is, which must be done before another group's is due."""
+        """When the next step is, and when it must be done."""
         if due is None:
             return IDLE
-        return Beat(due, due + self._spacing_s, self._step_s)
+        return Beat(due, due + self._ends_within_s, self._step_s)
 
     def _affordable(self, time_s: float | None) -> int | None:
         """Return the largest prefill that is done in time."""

@@ -17,7 +17,9 @@ from duologue.engines.lifecycle_port import OFFLOADED
 from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice, StepsDone
 from duologue.engines.payloads import TextDelta
 from duologue.engines.runners.contract import HoldsMemory, Sliced
+from duologue.engines.runners.diffusion.device_queue import HostQueue
 from duologue.engines.runners.diffusion.runner import DiffusionRunner
+from duologue.engines.runners.diffusion.settings import DiffusionSettings
 from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.worker_model import WorkerModel
 from tests.unit.engines.runners.diffusion.driving import (
@@ -206,6 +208,70 @@ def test_no_memory_fails_only_the_request_that_has_none(tiny: Tiny) -> None:
     assert image_of(Driven(runner, CAT).finish()).shape == (48, 64, 3)
 
 
+def test_what_a_request_without_memory_had_is_free_again(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"))
+    held: list[weakref.ref[torch.Tensor]] = []
+    left: list[int] = []
+
+    def allocate(_module: Any, _args: Any) -> None:
+        left.append(sum(each() is not None for each in held))
+        part = torch.zeros(1 << 20)
+        held.append(weakref.ref(part))
+        raise torch.OutOfMemoryError("no memory")
+
+    hook = runner.pipelines.base.transformer.register_forward_pre_hook(allocate)
+    driven = Driven(runner, CAT, but(CAT, seed=8)).finish()
+    assert [type(error) for error in driven.errors] == [OutOfMemory, OutOfMemory]
+    assert left == [0, 0, 0], "once together, then each alone"
+    assert all(each() is None for each in held)
+    hook.remove()
+    assert image_of(Driven(runner, CAT).finish()).shape == (48, 64, 3)
+
+
+def test_a_device_that_is_lost_ends_the_worker(tiny: Tiny) -> None:
+    runner = runner_of(tiny("sd3"))
+
+    def fault(_module: Any, _args: Any) -> None:
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+
+    runner.pipelines.base.transformer.register_forward_pre_hook(fault)
+    with pytest.raises(torch.AcceleratorError):
+        Driven(runner, CAT).finish()
+
+
+class Behind(HostQueue):
+    """A device that is told ahead of what it does, as a GPU."""
+
+    ahead = 1
+
+    def __init__(self) -> None:
+        self.marks = self.waits = 0
+
+    def mark(self) -> None:
+        self.marks += 1
+
+    def finish(self) -> None:
+        self.waits += 1
+
+
+def test_only_a_shared_device_is_waited_for_and_only_where_a_slice_ends(tiny: Tiny) -> None:
+    queue = Behind()
+    settings = DiffusionSettings(folder=str(tiny("sd3")), call=WORDS)
+    runner = DiffusionRunner(settings, lambda: None, queue=queue)
+    own = Driven(runner, CAT).finish()
+    encoded = queue.waits
+    assert encoded == 1, "before the picture is encoded, since the device rests meanwhile"
+    assert queue.marks > 3 * own.steps
+
+    runner.slice_s = 1000.0
+    shared = Driven(runner, CAT).finish()
+    assert queue.waits == encoded + 1 + shared.steps
+    assert shared.of(StepsDone) == own.of(StepsDone)
+    assert shared.steps == 3, "it waits where another kind of work begins, not at each step's end"
+    assert shared.steps < own.steps
+    assert np.array_equal(image_of(shared), image_of(own))
+
+
 def test_words_are_encoded_once(tiny: Tiny) -> None:
     runner = runner_of(tiny("sd3"))
     Driven(runner, CAT).finish()
@@ -226,7 +292,11 @@ def test_a_slice_may_be_made_shorter_and_gives_the_same_image(tiny: Tiny) -> Non
     wanted, found = Driven(whole, CAT).finish(), Driven(cut, CAT)
     assert cut.slice_shape(found.jobs) is None
     found.step()
-    assert cut.slice_shape(found.jobs) == ((DrawImage, 64, 48), 1)
+    assert cut.slice_shape(found.jobs) == ((DrawImage, 64, 48), 1, "begins")
+    found.until(lambda: len(found.of(StepsDone)) == 1)
+    assert cut.slice_shape(found.jobs) == ((DrawImage, 64, 48), 1, "denoises")
+    found.until(lambda: len(found.of(StepsDone)) == CAT.steps)
+    assert cut.slice_shape(found.jobs) == ((DrawImage, 64, 48), 1, "ends")
     found.finish()
     assert found.steps > wanted.steps
     assert (image_of(found) == image_of(wanted)).all()

@@ -28,3 +28,26 @@ def test_the_longest_part_is_that_of_the_slice_up_to_its_end() -> None:
     budget.is_used_up(100.01)
     budget.end(100.03)
     assert abs(budget.longest_part_s - 0.02) < 1e-9
+
+
+def test_where_the_device_is_behind_a_part_is_as_long_as_what_is_left_of_it() -> None:
+    budget = SliceBudget(0.05, ahead=1)
+    budget.begin(0.0)
+    budget.is_used_up(0.01)
+    assert abs(budget.longest_part_s - 0.01) < 1e-9
+    budget.is_used_up(0.03)
+    assert abs(budget.longest_part_s - 0.03) < 1e-9, "what was told at 0.0 and at 0.01"
+    budget.is_used_up(0.04)
+    budget.end(0.07)
+    assert abs(budget.longest_part_s - 0.04) < 1e-9, "from 0.03, where it could have been ended"
+
+
+def test_what_was_not_spent_on_the_device_does_not_count() -> None:
+    budget = SliceBudget(0.05, ahead=1)
+    budget.begin(0.0)
+    budget.is_used_up(0.01)
+    budget.leave_out(100.0)
+    assert not budget.is_used_up(100.02)
+    budget.leave_out(1.0)
+    assert budget.is_used_up(101.06)
+    assert abs(budget.longest_part_s - 0.05) < 1e-9

@@ -40,13 +40,15 @@ FEED = FeedLimits(frame_samples=SAMPLES, rate_hz=600, debt_samples=2 * SAMPLES, 
 class Call:
     """A loop of two places, and a clock on which nothing takes time."""
 
-    def __init__(self, groups: int = 1, prefill_s: float = 0.01, pages: int = 60) -> None:
+    def __init__(
+        self, groups: int = 1, prefill_s: float = 0.01, pages: int = 60, wait_s: float = 0.09
+    ) -> None:
         self.now = 0.0
         self.told = 0
         self.engine = engine(slots=3, pages=pages, buckets=(3,))
         small, large = prefill_s, 3 * prefill_s
         costs = Costs({3: STEP_S}, {4: (small, small), 16: (large, large)}, WINDOW)
-        plan = GroupPlan(groups, 2 // groups, 0.09)
+        plan = GroupPlan(groups, 2 // groups, wait_s)
         self.beats: list[Beat] = []
         self.loop = TickLoop(self.engine, plan, FEED, costs, 0.0, self.tell, self.beats.append)
 
@@ -195,8 +197,18 @@ def test_groups_tick_one_after_the_other() -> None:
     assert call.told == sum(len(box.spoken) for box in boxes)
 
 
+@pytest.mark.parametrize(("wait_s", "in_time_s"), [(0.03, 0.05), (0.055, 0.025), (0.09, STEP_S)])
+def test_a_step_must_be_done_before_the_frames_that_waited_longest_are_late(
+    wait_s: float, in_time_s: float
+) -> None:
+    call = Call(wait_s=wait_s)
+    call.join("a")
+    call.run(0.01)
+    assert call.beats[-1] == Beat(PERIOD_S, pytest.approx(PERIOD_S + in_time_s), STEP_S)
+
+
 def test_it_says_when_the_next_step_is_and_when_one_runs() -> None:
-    call = Call(groups=2)
+    call = Call(groups=2, wait_s=0.03)
     call.join("a")
     call.run(0.01)
     assert call.beats[-1] == Beat(PERIOD_S, PERIOD_S + PERIOD_S / 2, STEP_S)
