@@ -98,4 +98,7 @@ def free_gb() -> str:
     if not torch.cuda.is_available():
         return ""
     free_bytes, all_bytes = torch.cuda.mem_get_info()
-    return f"; {free_bytes / 1e9:.1f} of {all_bytes / 1e9:.1f} GB are free"
+    held = torch.cuda.memory_reserved() / 1e9
+    return (
+        f"; {free_bytes / 1e9:.1f} of {all_bytes / 1e9:.1f} GB are free, calls hold {held:.1f} GB"
+    )

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from bench.diffusion_models import SHAPES, Shape, make, weights_of
-from bench.diffusion_worker import PERIOD_S, Studio, WatchedTurns, request, settings_for
+from bench.diffusion_worker import PERIOD_S, Studio, WatchedTurns, request, studio_of
 from bench.report import Row
 from duologue.engines.arbiter.board import Board
 from duologue.engines.runners.diffusion import results
@@ -133,7 +133,7 @@ class Alone:
             studio.turns.shared = mode == SHARED
             (whole,) = studio.ask(request(1, self.side, shape.steps, shape.guidance))
             whole.wait(60)
-            step_s = median(np.diff(whole.steps)) if len(whole.steps) > 2 else 0.0
+            step_s = float(median(np.diff(whole.steps))) if len(whole.steps) > 2 else 0.0
             if mode == SHARED:
                 # Steps are told of at the ends of slices there.
                 step_s = (whole.steps[-1] - whole.steps[0]) / (len(whole.steps) - 1)
@@ -200,10 +200,14 @@ class Alone:
         began = time.monotonic()
         pipe = make(shape, self.device)
         made_s = time.monotonic() - began
-        settings = settings_for(
-            self.device, max_batch=BATCH, warm_width=self.side, warm_height=self.side
+        studio, _ = studio_of(
+            pipe,
+            # Once more, should something have taken long by chance.
+            (self.side, self.side),
+            lambda runner: WatchedTurns(self._board, runner),
+            self.device,
+            max_batch=BATCH,
         )
-        studio = Studio(pipe, settings, lambda runner: WatchedTurns(self._board, runner))
         self._studio = key, studio
         print(
             f"{shape.name}: {weights_of(pipe)} billion weights, made in {made_s:.1f} s, ready after"

@@ -106,6 +106,9 @@ def measure(size: str, device: str, until: float) -> Iterator[Row]:
         seconds = 25.0 if is_real else 2.0
         yield {**calls.run(seconds, lambda _beat: None), "pictures": "none"}
         for side, lasts_s in ((512, 2 * seconds), (1024, seconds)) if is_real else ((64, seconds),):
+            if side > ready["largest"]:
+                print(f"left out, since its slices are too long: {side}", flush=True)
+                continue
             if time.monotonic() + lasts_s + FIRST_S / 2 > until:
                 print(f"left out for want of time: {side}", flush=True)
                 continue
@@ -132,15 +135,18 @@ class Worker:
 
     def __init__(self, board: Board, size: str, device: str) -> None:
         from bench.diffusion_models import SHAPES, make, weights_of
-        from bench.diffusion_worker import Studio, WatchedTurns, settings_for
+        from bench.diffusion_worker import WatchedTurns, studio_of
 
         self.shape = SHAPES[size]["flux"]
-        side = 1024 if size == "real" else 64
         pipe = make(self.shape, device)
-        settings = settings_for(
-            device, max_batch=1, warm_width=side, warm_height=side, vae_tiling=True
+        self.studio, self.largest = studio_of(
+            pipe,
+            (1024, 512, 512) if size == "real" else (64, 64),
+            lambda runner: WatchedTurns(board, runner),
+            device,
+            max_batch=1,
+            vae_tiling=True,
         )
-        self.studio = Studio(pipe, settings, lambda runner: WatchedTurns(board, runner))
         self.turns = self.studio.turns
         self.device = device
         self.side = 0
@@ -151,8 +157,10 @@ class Worker:
         self.seed = 0
         say(
             weights_billion=weights_of(pipe),
+            largest=self.largest,
             longest_part_ms=round(1000 * self.studio.runner.longest_part_s, 1),
             bytes_per_pixel=self.studio.runner._bytes_per_pixel,
+            **memory(device),
         )
 
     def obey(self, order: Row) -> bool:
@@ -206,8 +214,6 @@ class Worker:
         self._started.set()
 
     def report(self) -> Row:
-        from bench.diffusion_alone import peak
-
         passed_s = time.monotonic() - self.since
         slices = list(self.turns.slices)
         took = [each.took_s for each in slices]
@@ -225,12 +231,27 @@ class Worker:
             "slice_p50_ms": ms(median(took)) if took else None,
             "slice_max_ms": ms(max(took, default=0.0)),
             "over_grant_max_ms": ms(max(over, default=0.0)),
-            **peak(self.device),
+            **memory(self.device),
         }
         for phase in PHASES:
             parts = [each.part_s for each in slices if each.phase == phase]
             row[f"part_max_ms_{phase}"] = ms(max(parts, default=0.0))
         return row
+
+
+def memory(device: str) -> Row:
+    """What this process holds of the device, at most since the last time, and what all leave."""
+    if not device.startswith("cuda"):
+        return {}
+    import torch
+
+    most = torch.cuda.max_memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    return {
+        "pictures_peak_gb": round(most / 1e9, 1),
+        "pictures_reserved_gb": round(torch.cuda.memory_reserved() / 1e9, 1),
+        "device_free_gb": round(torch.cuda.mem_get_info()[0] / 1e9, 1),
+    }
 
 
 def ms(seconds: float) -> float:

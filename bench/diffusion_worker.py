@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 from duologue.core.clock import SystemClock
 from duologue.engines.arbiter.board import Board
 from duologue.engines.arbiter.turns import BatchTurns, Refused, Turns
@@ -206,6 +208,34 @@ class Studio:
                     made.outcome += f" ({message.code}: {message.message})"
                 made.stepped.set()
                 made.over.set()
+
+
+def studio_of(
+    pipe: Any,
+    sides: Sequence[int],
+    turns_of: Callable[[DiffusionRunner], Turns],
+    device: str,
+    **more: Any,
+) -> tuple[Studio, int]:
+    """Return a worker that was warmed up with the first of some sizes whose slices are short."""
+    for number, side in enumerate(sides):
+        settings = settings_for(device, warm_width=side, warm_height=side, **more)
+        try:
+            return Studio(pipe, settings, turns_of), side
+        except RuntimeError as exc:
+            if number + 1 == len(sides):
+                raise
+            print(f"not with {side} x {side}: {exc}", flush=True)
+            forget_points(pipe)
+    raise AssertionError("there is no size")
+
+
+def forget_points(pipe: Any) -> None:
+    """Take the points of a runner that is gone out of a pipeline."""
+    for part in pipe.components.values():
+        if isinstance(part, torch.nn.Module):
+            for module in part.modules():
+                module._forward_pre_hooks.clear()
 
 
 def request(seed: int, side: int, steps: int, guidance: float) -> DrawImage:

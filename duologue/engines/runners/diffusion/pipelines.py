@@ -103,10 +103,13 @@ class Pipelines:
         self._adapters = wanted
 
     def add_points(self, point: Callable[[], None]) -> None:
-        """Call ``point`` before every block of every model: between them work can pause."""
-        for model in self.base.components.values():
+        """Call ``point`` before every block of every model: between them work can pause.
+
+        The blocks of a VAE are large, and there are few: there, also before each of their layers.
+        """
+        for name, model in self.base.components.items():
             if isinstance(model, torch.nn.Module):
-                for block in _blocks(model):
+                for block in _blocks(model, with_layers=name.startswith("vae")):
                     block.register_forward_pre_hook(lambda _module, _args: point())
 
     @property
@@ -243,10 +246,15 @@ def _load_lora(pipe: Any, name: str, path: str) -> None:
         raise ConfigError(f"the adapter {name!r} ({path}) cannot be loaded: {exc}") from exc
 
 
-def _blocks(model: torch.nn.Module) -> Iterator[torch.nn.Module]:
-    """Yield the blocks that a model consists of, not what these consist of."""
+def _blocks(model: torch.nn.Module, *, with_layers: bool) -> Iterator[torch.nn.Module]:
+    """Yield the blocks that a model consists of.
+
+    Args:
+        with_layers: And what these consist of.
+    """
     for child in model.children():
         if isinstance(child, torch.nn.ModuleList):
             yield from child
-        else:
-            yield from _blocks(child)
+            if not with_layers:
+                continue
+        yield from _blocks(child, with_layers=with_layers)

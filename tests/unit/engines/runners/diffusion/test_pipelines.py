@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from peft import LoraConfig
 from peft.utils import get_peft_model_state_dict
 
@@ -92,3 +93,28 @@ def test_relatives_share_the_weights(tiny: Tiny) -> None:
     assert "image" in takes(edits)
     with pytest.raises(EngineError, match="FluxVideoToVideoPipeline"):
         pipelines.for_use("video")
+
+
+def test_work_can_pause_before_blocks_and_in_a_vae_before_their_layers(
+    tiny: Tiny,
+) -> None:
+    pipelines = Pipelines(DiffusionSettings(folder=str(tiny("sd3"))))
+    points = 0
+
+    def point() -> None:
+        nonlocal points
+        points += 1
+
+    pipelines.add_points(point)
+    pipe = pipelines.base
+    with torch.no_grad():
+        pipe.vae.decode(torch.zeros(1, 16, 4, 4))
+    decoder = pipe.vae.decoder
+    layers = sum(len(block.resnets) + len(block.upsamplers or ()) for block in decoder.up_blocks)
+    middle = len(decoder.mid_block.resnets) + len(decoder.mid_block.attentions)
+    assert points == len(decoder.up_blocks) + layers + middle
+    points = 0
+    pipe(prompt="a cat", width=64, height=64, num_inference_steps=1, output_type="latent")
+    encoders = (pipe.text_encoder, pipe.text_encoder_2, pipe.text_encoder_3)
+    blocks = sum(each.config.num_hidden_layers for each in encoders)
+    assert points >= blocks + len(pipe.transformer.transformer_blocks)

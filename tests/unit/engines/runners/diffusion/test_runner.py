@@ -256,12 +256,12 @@ class Behind(HostQueue):
 
 def test_only_a_shared_device_is_waited_for_and_only_where_a_slice_ends(tiny: Tiny) -> None:
     queue = Behind()
-    settings = DiffusionSettings(folder=str(tiny("sd3")), call=WORDS)
+    settings = DiffusionSettings(folder=str(tiny("sd3")), call=WORDS, slice_ms=60_000)
     runner = DiffusionRunner(settings, lambda: None, queue=queue)
     own = Driven(runner, CAT).finish()
     encoded = queue.waits
     assert encoded == 1, "before the picture is encoded, since the device rests meanwhile"
-    assert queue.marks > 3 * own.steps
+    assert queue.marks > 20
 
     runner.slice_s = 1000.0
     shared = Driven(runner, CAT).finish()
