@@ -94,7 +94,7 @@ def measure(size: str, device: str, until: float) -> Iterator[Row]:
     from bench import beside_calls
 
     is_real = size == "real"
-    calls = beside_calls.Calls(size, device)
+    calls = beside_calls.Calls(size)
     board = Board.make("bench", 2, 0.080 if is_real else 20.0, 0)
     board.sit(0, is_batch=False)
     painter = Painter(board, size, device)
@@ -104,7 +104,7 @@ def measure(size: str, device: str, until: float) -> Iterator[Row]:
         print(f"pictures are ready: {ready}", flush=True)
         calls.make_engine()
         seconds = 25.0 if is_real else 2.0
-        yield {**calls.run(seconds, lambda _beat: None), "pictures": "none"}
+        yield {**calls.run(seconds, lambda _beat: None, lambda: None), "pictures": "none"}
         for side, lasts_s in ((512, 2 * seconds), (1024, seconds)) if is_real else ((64, seconds),):
             if side > ready["largest"]:
                 print(f"left out, since its slices are too long: {side}", flush=True)
@@ -125,7 +125,10 @@ def measure(size: str, device: str, until: float) -> Iterator[Row]:
             painter.hear(FIRST_S)
             yield {**row, "pictures": f"{side} x {side}"}
         if time.monotonic() + seconds + 15 < until:
-            yield {**calls.run(seconds, lambda _beat: None), "pictures": "none, afterwards"}
+            yield {
+                **calls.run(seconds, lambda _beat: None, lambda: None),
+                "pictures": "none, afterwards",
+            }
     finally:
         painter.stop()
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from bench.moshi_setups import Setup, open_aged
 from bench.moshi_watch import Watched, WatchedLoop
+from duologue.engines.arbiter.device_arbiter import Beat
 from duologue.engines.models.moshi_lm.prompt import Prompt, personaplex_prompt
 from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
 from duologue.engines.runners.streaming_lm.prepared import Costs
@@ -68,10 +69,17 @@ class Hall:
         ages: Of the calls that are there from the start, in frames.
         leave_at: How old a call becomes, in frames and with its prompt; then another one begins.
             0: for ever.
+        on_beat: Told of each step, as the board of a device is that others use, too.
     """
 
     def __init__(
-        self, engine: FrameEngine, costs: Costs, plan: GroupPlan, ages: list[int], leave_at: int
+        self,
+        engine: FrameEngine,
+        costs: Costs,
+        plan: GroupPlan,
+        ages: list[int],
+        leave_at: int,
+        on_beat: Callable[[Beat], None] = lambda _beat: None,
     ) -> None:
         self.engine = engine
         self.inbox: WorkerInbox[Message] = WorkerInbox()
@@ -83,7 +91,7 @@ class Hall:
         self.opened = len(ages)
         self.opened_at: dict[str, float] = {}
         feed = FeedLimits()
-        self.loop = WatchedLoop(engine, plan, feed, costs, time.monotonic(), lambda: None)
+        self.loop = WatchedLoop(engine, plan, feed, costs, time.monotonic(), lambda: None, on_beat)
         self.scheduler = Watched(plan, feed, time.monotonic(), engine=engine, name_of=self._name_of)
         self.loop.watch(self.scheduler)
         for seed, (key, age) in enumerate(self.ages.items()):
@@ -127,6 +135,7 @@ class Hall:
         time.sleep(settle_s)
         self.look_after()
         self.scheduler.ticks.clear()
+        self.scheduler.waits_s.clear()
         self.settled = self.loop.counters()
 
     def end(self) -> None:

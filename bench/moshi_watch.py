@@ -99,6 +99,8 @@ class Watched(FrameDeadline):
     def __init__(self, *args: Any, engine: FrameEngine, name_of: Callable[[int], str]) -> None:
         super().__init__(*args)
         self.ticks: list[Tick] = []
+        self.waits_s: list[float] = []
+        """Of frames whose client was not behind: from their last sample until they were ready."""
         self.first_ticks: dict[str, float] = {}
         """When the first tick of each began."""
         self.collections = Collections()
@@ -137,6 +139,7 @@ class Watched(FrameDeadline):
             batch.due, self._began, now, len(batch.cuts), run_s, self.prefill_s, collector_s
         )
         self.ticks.append(tick)
+        self.waits_s += [now - cut.since for cut in batch.cuts if not cut.in_debt]
         self.prefill_s = self.collections.total_s = 0.0
         for job in self._jobs.values():
             job.took_s = 0.0
