@@ -162,7 +162,7 @@ SHOWN = (
 
 
 def is_trial(parts: dict[str, list[Row]]) -> bool:
-    return any(row["card"] == "a processor" for rows in parts.values() for row in rows)
+    return any(row["card"] == "none" for rows in parts.values() for row in rows)
 
 
 if __name__ == "__main__":

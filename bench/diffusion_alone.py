@@ -228,7 +228,7 @@ class Alone:
 def facts(device: str) -> Row:
     on_gpu = device.startswith("cuda")
     return {
-        "card": torch.cuda.get_device_name() if on_gpu else "a processor",
+        "card": torch.cuda.get_device_name() if on_gpu else "none",
         "torch": torch.__version__,
         "date": time.strftime("%Y-%m-%d"),
         "weights": "random",

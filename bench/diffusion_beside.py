@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report import Row
 from duologue.engines.arbiter.board import Board
-from duologue.engines.arbiter.device_arbiter import IDLE
+from duologue.engines.arbiter.device_arbiter import IDLE, Beat
 
 MARK = "@"
 """Begins the lines that are meant for the other process."""
@@ -104,7 +104,7 @@ def measure(size: str, device: str, until: float) -> Iterator[Row]:
         print(f"pictures are ready: {ready}", flush=True)
         calls.make_engine()
         seconds = 25.0 if is_real else 2.0
-        yield {**calls.run(seconds, lambda _beat: None, lambda: None), "pictures": "none"}
+        yield {**calls.run(seconds, alone, nothing), "pictures": "none"}
         for side, lasts_s in ((512, 2 * seconds), (1024, seconds)) if is_real else ((64, seconds),):
             if side > ready["largest"]:
                 print(f"left out, since its slices are too long: {side}", flush=True)
@@ -125,12 +125,17 @@ def measure(size: str, device: str, until: float) -> Iterator[Row]:
             painter.hear(FIRST_S)
             yield {**row, "pictures": f"{side} x {side}"}
         if time.monotonic() + seconds + 15 < until:
-            yield {
-                **calls.run(seconds, lambda _beat: None, lambda: None),
-                "pictures": "none, afterwards",
-            }
+            yield {**calls.run(seconds, alone, nothing), "pictures": "none, afterwards"}
     finally:
         painter.stop()
+
+
+def alone(_beat: Beat) -> None:
+    """Nobody else uses the device."""
+
+
+def nothing() -> None:
+    """Nobody counts."""
 
 
 class Worker:

@@ -54,6 +54,8 @@ def _batching(axes: Axes, rows: Sequence[Row]) -> None:
 
 def _beside(axes: Axes, rows: Sequence[Row]) -> None:
     for place, row in enumerate(rows):
+        if row["p50_ms"] is None:
+            continue
         for key, mark in (("p50_ms", "o"), ("p99_ms", "s"), ("max_ms", "x")):
             axes.plot(row[key], place, mark, color="C0")
         label = f"{row['late_frames']} of {row['frames']} frames late"
