@@ -7,6 +7,7 @@ import io
 import json
 from contextlib import AsyncExitStack
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import aiohttp
@@ -132,12 +133,17 @@ async def test_c50_one_too_many_is_told_when_to_come_back_and_the_others_talk_on
     ):
         peers = [await calls.enter_async_context(connected(server.port)) for _ in range(limit)]
         await asyncio.gather(*(peer.upgrade(PATH) for peer in peers))
+        took_s = []
         for attempt in range(3):
+            asked_at = perf_counter()
             refused = await knock(server, UPGRADE)
+            took_s.append(perf_counter() - asked_at)
             assert (refused.status, code(refused)) == (503, "server_full")
             assert int(refused.headers["Retry-After"]) > 0
             assert len(server.sessions) == limit
             await talk_on(peers[attempt])
+        # A busy machine may hold up one or the other.
+        assert min(took_s) < 0.1
         for peer in peers:
             peer.close()
             await peer.goodbye()

@@ -30,17 +30,21 @@ class Caller:
 
     Args:
         environment: Name of the folder under ``build/clients``; none for Node.
+        arguments: What the script is told.
     """
 
     script: str
     environment: str | None = None
+    arguments: tuple[str, ...] = ()
 
     @property
     def command(self) -> list[str]:
         if self.environment is None:
-            return ["node", str(HERE / "node" / self.script)]
+            # Before version 22 Node hides the socket that browsers have.
+            script = str(HERE / "node" / self.script)
+            return ["node", "--experimental-websocket", script, *self.arguments]
         python = ENVIRONMENTS / self.environment / "bin" / "python"
-        return [str(python), str(HERE / "python" / self.script)]
+        return [str(python), str(HERE / "python" / self.script), *self.arguments]
 
 
 async def hold_call(

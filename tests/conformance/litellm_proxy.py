@@ -110,7 +110,8 @@ async def _keep_lines(process: asyncio.subprocess.Process, proxy: Proxy) -> None
 async def _until_it_listens(process: asyncio.subprocess.Process, proxy: Proxy) -> None:
     address = f"{proxy.http_url.removesuffix('/v1')}/health/liveliness"
     try:
-        async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as http:
+        # It imports hundreds of modules, whose first start compiles them.
+        async with asyncio.timeout(3 * PATIENCE_S), aiohttp.ClientSession() as http:
             while process.returncode is None:
                 try:
                     async with http.get(address) as answer:

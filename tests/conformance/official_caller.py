@@ -21,6 +21,7 @@ from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
 from tests.patience import PATIENCE_S
 
 CHUNK_MS = 100
+_CHUNK_BYTES = BEEP_RATE_HZ * 2 * CHUNK_MS // 1000
 
 Event = Mapping[str, Any]
 
@@ -115,17 +116,25 @@ class OfficialCaller:
         """Say words, and leave the floor."""
         await self._append(beeps(text) + bytes(BEEP_RATE_HZ * 2))
 
+    async def speak(self, text: str) -> None:
+        """Say words, and leave the floor, at the pace of a microphone."""
+        await self.speak_pcm(beeps(text))
+
+    async def speak_pcm(self, pcm: bytes) -> None:
+        """Say what was recorded, s16le at 24 kHz, as ``speak`` does."""
+        await self._append(pcm + bytes(BEEP_RATE_HZ * 2), CHUNK_MS / 1000)
+
     async def listen(self, duration_ms: int) -> None:
         """Say nothing for a while, at the pace of a microphone."""
-        for _ in range(duration_ms // CHUNK_MS):
-            await self._append(bytes(BEEP_RATE_HZ * 2 * CHUNK_MS // 1000))
-            await asyncio.wait((self._forever,), timeout=CHUNK_MS / 1000)
+        chunks = duration_ms // CHUNK_MS
+        await self._append(bytes(chunks * _CHUNK_BYTES), CHUNK_MS / 1000)
 
-    async def _append(self, pcm: bytes) -> None:
-        size = BEEP_RATE_HZ * 2 * CHUNK_MS // 1000
-        for start in range(0, len(pcm), size):
-            audio = base64.b64encode(pcm[start : start + size]).decode()
+    async def _append(self, pcm: bytes, pause_s: float | None = None) -> None:
+        for start in range(0, len(pcm), _CHUNK_BYTES):
+            audio = base64.b64encode(pcm[start : start + _CHUNK_BYTES]).decode()
             await self.send(type="input_audio_buffer.append", audio=audio)
+            if pause_s is not None:
+                await asyncio.wait((self._forever,), timeout=pause_s)
 
 
 @asynccontextmanager

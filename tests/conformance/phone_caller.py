@@ -40,6 +40,9 @@ class PhoneCaller:
         """How much had been played at each clear, in bytes."""
         self.buffered_at_clear: list[int] = []
         self.most_buffered = 0
+        """What lay here at most, in bytes, but for what a busy machine has not played in time."""
+
+        self._tick: float | None = None
         self.news = asyncio.Event()
 
     async def begin(self, parameters: Mapping[str, str]) -> None:
@@ -93,7 +96,7 @@ class PhoneCaller:
     async def speak_and_play(self) -> None:
         """The line's clock: 20 ms after 20 ms, both ways."""
         loop = asyncio.get_running_loop()
-        tick = loop.time()
+        self._tick = loop.time()
         while True:
             said = self._to_say.popleft() if self._to_say else SILENCE
             self._chunk += 1
@@ -106,8 +109,8 @@ class PhoneCaller:
             await self._send({"event": "media", "media": media})
             await self._play_frame()
             self.news.set()
-            tick += FRAME_S
-            await asyncio.sleep(max(0.0, tick - loop.time()))
+            self._tick += FRAME_S
+            await asyncio.sleep(max(0.0, self._tick - loop.time()))
 
     async def listen(self) -> None:
         """Take what the server sends."""
@@ -118,7 +121,8 @@ class PhoneCaller:
             match message["event"]:
                 case "media":
                     self._to_play.append(base64.b64decode(message["media"]["payload"]))
-                    self.most_buffered = max(self.most_buffered, self._buffered())
+                    ahead = self._buffered() - self._overdue()
+                    self.most_buffered = max(self.most_buffered, ahead)
                 case "mark":
                     self._to_play.append(message["mark"]["name"])
                 case "clear":
@@ -143,6 +147,11 @@ class PhoneCaller:
 
     def _buffered(self) -> int:
         return sum(len(item) for item in self._to_play if isinstance(item, bytes))
+
+    def _overdue(self) -> int:
+        """How many bytes should have been played by now."""
+        late_s = 0.0 if self._tick is None else asyncio.get_running_loop().time() - self._tick
+        return FRAME_BYTES * max(0, int(late_s / FRAME_S))
 
     async def _mark(self, name: str) -> None:
         await self._send({"event": "mark", "mark": {"name": name}})

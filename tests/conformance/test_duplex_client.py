@@ -201,6 +201,27 @@ async def test_the_client_commits_cancels_and_clears_by_itself(settings: Setting
         await held_call(gateway, "", config(), talk)
 
 
+async def test_a_function_is_called_and_its_output_answered(settings: Settings) -> None:
+    """The client has no words of its own for functions; it passes on those of the dialect."""
+    tool = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
+
+    async def talk(call: Call) -> None:
+        await call.client.send({"type": "session.update", "session": {"tools": [tool]}})
+        await call.client.stream_pcm(beeps("hello weather") + QUIET, chunk_ms=100)
+        asked = await call.came("response.function_call_arguments.done")
+        assert asked["name"] == "weather"
+        await call.came("response.done")
+        output = {"type": "function_call_output", "call_id": asked["call_id"], "output": "sun"}
+        await call.client.send({"type": "conversation.item.create", "item": output})
+        await call.client.send({"type": "response.create"})
+        said = await call.came("response.output_audio_transcript.done")
+        assert said["transcript"] == "Well, you said sun."
+        await call.came("response.done", 2)
+
+    async with talking_gateway(settings) as gateway:
+        await held_call(gateway, "", config(), talk)
+
+
 async def test_the_default_session_of_the_client_leaves_turns_to_the_server(
     settings: Settings,
 ) -> None:

@@ -20,13 +20,23 @@ from tests.conformance.talking_gateway import talking_gateway
 
 pytestmark = pytest.mark.clients
 
+EVERYTHING = {
+    "session.update",
+    "input_audio_buffer.append",
+    "conversation.item.create",
+    "conversation.item.truncate",
+    "response.create",
+}
+"""What is said where everything is done: speech, typed text, a cut, and the output of a tool."""
+
 ANSWER = "Well, you said hello again."
 WEATHER = "Well, you said sun over x."
 
 
 async def test_openai_agents_in_python(settings: Settings, tmp_path: Path) -> None:
-    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as url:
-        report = await hold_call(Caller("agents_caller.py", "agents"), url, tmp_path)
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as line:
+        report = await hold_call(Caller("agents_caller.py", "agents"), line.url, tmp_path)
+    assert set(line.said) >= EVERYTHING
     assert report["complaints"] == []
     assert "error" not in report
     assert report["tool"] == "sun over x"
@@ -36,8 +46,9 @@ async def test_openai_agents_in_python(settings: Settings, tmp_path: Path) -> No
 
 
 async def test_livekit_agents(settings: Settings, tmp_path: Path) -> None:
-    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as url:
-        report = await hold_call(Caller("livekit_caller.py", "livekit"), url, tmp_path)
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as line:
+        report = await hold_call(Caller("livekit_caller.py", "livekit"), line.url, tmp_path)
+    assert set(line.said) >= EVERYTHING
     assert report["complaints"] == []
     assert "error" not in report
     assert report["tool"] == "x"
@@ -48,18 +59,21 @@ async def test_livekit_agents(settings: Settings, tmp_path: Path) -> None:
 
 
 async def test_pipecat(settings: Settings, tmp_path: Path) -> None:
-    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as url:
-        report = await hold_call(Caller("pipecat_caller.py", "pipecat"), url, tmp_path)
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as line:
+        report = await hold_call(Caller("pipecat_caller.py", "pipecat"), line.url, tmp_path)
+    assert set(line.said) >= EVERYTHING
     assert report["complaints"] == []
     assert "error" not in report
     assert report["tool"] == "x"
+    assert report["assistant: Well, you said hello there."], "what was typed"
     assert report[f"assistant: {ANSWER}"]
     assert ["user", "hello again"] in report["history"]
 
 
 async def test_openai_agents_in_javascript(settings: Settings, tmp_path: Path) -> None:
-    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as url:
-        report = await hold_call(Caller("agents_caller.mjs"), url, tmp_path)
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as line:
+        report = await hold_call(Caller("agents_caller.mjs"), line.url, tmp_path)
+    assert set(line.said) >= EVERYTHING
     assert report["complaints"] == []
     assert "error" not in report
     assert report["tool"] == "x"
@@ -68,15 +82,16 @@ async def test_openai_agents_in_javascript(settings: Settings, tmp_path: Path) -
     assert report[f"assistant: {WEATHER}"]
 
 
-async def test_openai_in_javascript(settings: Settings, tmp_path: Path) -> None:
-    """It knows no other way than wss."""
+@pytest.mark.parametrize("kind", ["server", "browser"])
+async def test_openai_in_javascript(settings: Settings, tmp_path: Path, kind: str) -> None:
+    """It knows no other way than wss; in a browser its socket has no headers."""
     door = settings.gateway.model_copy(update={"tls": TlsSettings(dev=True)})
     artifacts = ArtifactSettings(cache_dir=tmp_path / "cache")
     secure = settings.model_copy(update={"gateway": door, "artifacts": artifacts})
     async with talking_gateway(secure) as gateway:
         assert gateway.app.tls is not None
         report = await hold_call(
-            Caller("openai_speaker.mjs"),
+            Caller("openai_speaker.mjs", arguments=(kind,)),
             gateway.app.url,
             tmp_path,
             certificate=gateway.app.tls.certificate.path,

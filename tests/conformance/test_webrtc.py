@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import perf_counter
 
 import aiohttp
 import numpy as np
@@ -18,7 +19,7 @@ from duologue.app import App, running_app
 from duologue.engines.runners.scripted import tone_hz
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.webrtc.settings import WebRtcSettings
-from duologue.settings import Settings
+from duologue.settings import ModelSettings, Settings
 from tests.conformance.webrtc_caller import (
     RATE_HZ,
     WebRtcCaller,
@@ -26,6 +27,7 @@ from tests.conformance.webrtc_caller import (
     offer_of,
     webrtc_call,
 )
+from tests.fakes.small_gateway import CALLING_TURNS, small_settings
 from tests.fakes.talking_gateway import LONG_LINE, SHORT_LINE, speech, talking_settings
 from tests.patience import PATIENCE_S
 
@@ -155,6 +157,28 @@ async def test_text_is_answered_aloud_and_a_cut_ahead_is_played_up_to_there(app:
         assert 33 <= sum(map(is_loud, caller.heard)) <= 37
 
 
+async def test_a_function_is_called_over_the_data_channel() -> None:
+    model = ModelSettings(name="caller", plugin="scripted", options={"turns": CALLING_TURNS})
+    async with running_app(local(small_settings().model_copy(update={"models": (model,)}))) as app:
+        async with webrtc_call(base(app)) as caller:
+            await caller.event("session.created")
+            tool = {"type": "function", "name": "weather", "parameters": {"type": "object"}}
+            caller.send("session.update", session={"type": "realtime", "tools": [tool]})
+            await caller.event("session.updated")
+            caller.send("response.create")
+            call = await caller.event("response.function_call_arguments.done")
+            await caller.event("response.done")
+            output = {"type": "function_call_output", "call_id": call["call_id"], "output": "sun"}
+            caller.send("conversation.item.create", item=output)
+            caller.send("response.create")
+            await caller.event("output_audio_buffer.started")
+            await caller.until(lambda: is_loud(caller.heard[-1]))
+            said = await caller.event("response.output_audio_transcript.done")
+            assert said["transcript"] == "It is sun."
+            assert caller.of("error") == []
+        await app.sessions.wait_empty(PATIENCE_S)
+
+
 async def test_the_session_of_the_form_is_the_calls(app: App) -> None:
     session = {"type": "realtime", "model": "scripted", "instructions": "Be kind."}
     async with webrtc_call(base(app), session=session) as caller:
@@ -219,13 +243,17 @@ async def test_c71_an_offer_that_comes_again_replaces_the_call_that_it_opened(ap
     connection.createDataChannel("oai-events")
     offer = await offer_of(connection)
     headers = {"Content-Type": "application/sdp"}
-    locations = []
+    locations, took_s = [], []
     async with aiohttp.ClientSession() as http:
         for _ in range(3):
             url = f"{base(app)}/realtime/calls"
+            asked_at = perf_counter()
             async with http.post(url, data=offer, headers=headers) as response:
+                took_s.append(perf_counter() - asked_at)
                 assert response.status == 201
                 locations.append(response.headers["Location"])
+        # Whole, candidates and all; a busy machine may hold up one or the other.
+        assert min(took_s) < 1
         assert len(app.sessions) == 1
         statuses = []
         for location in locations:

@@ -12,7 +12,7 @@ from typing import cast
 _PIECE_BYTES = 4096
 
 Ear = Callable[[bytes], None]
-"""Told of what the server sends on one connection."""
+"""Told of what one side sends on one connection."""
 
 
 def _hear_nothing(_piece: bytes) -> None:
@@ -22,7 +22,9 @@ def _hear_nothing(_piece: bytes) -> None:
 class BreakableLine:
     """Passes connections on to a port of this machine; see ``breakable_line``."""
 
-    def __init__(self, port: int, new_ear: Callable[[], Ear]) -> None:
+    def __init__(
+        self, port: int, new_ear: Callable[[], Ear], new_client_ear: Callable[[], Ear]
+    ) -> None:
         self.port = 0
         """Where it listens."""
 
@@ -34,6 +36,7 @@ class BreakableLine:
 
         self._to_port = port
         self._new_ear = new_ear
+        self._new_client_ear = new_client_ear
         self._pairs: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._flows = asyncio.Event()
@@ -92,7 +95,8 @@ class BreakableLine:
             far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._to_port)
             self._pairs.append((writer, far_writer))
             async with asyncio.TaskGroup() as group:
-                group.create_task(_pass_on(reader, far_writer, flows), name="line-up")
+                up = _pass_on(reader, far_writer, flows, self._new_client_ear())
+                group.create_task(up, name="line-up")
                 down = _pass_on(far_reader, writer, flows, self._new_ear())
                 group.create_task(down, name="line-down")
         finally:
@@ -110,7 +114,7 @@ async def _pass_on(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     flows: asyncio.Event,
-    ear: Ear = _hear_nothing,
+    ear: Ear,
 ) -> None:
     with suppress(ConnectionError):
         while piece := await reader.read(_PIECE_BYTES):
@@ -133,14 +137,17 @@ def _linger_not(writer: asyncio.StreamWriter) -> None:
 
 @asynccontextmanager
 async def breakable_line(
-    port: int, new_ear: Callable[[], Ear] = lambda: _hear_nothing
+    port: int,
+    new_ear: Callable[[], Ear] = lambda: _hear_nothing,
+    new_client_ear: Callable[[], Ear] = lambda: _hear_nothing,
 ) -> AsyncIterator[BreakableLine]:
     """A line to a port of this machine.
 
     Args:
         new_ear: Makes somebody for each connection who listens in to the server.
+        new_client_ear: The same for what the client sends.
     """
-    line = BreakableLine(port, new_ear)
+    line = BreakableLine(port, new_ear, new_client_ear)
     server = await asyncio.start_server(line.accept, "127.0.0.1", 0)
     line.port = server.sockets[0].getsockname()[1]
     try:

@@ -1,14 +1,25 @@
-// A call with OpenAI's own SDK over wss: it speaks, is answered, interrupts, has a tool called.
+// A call with OpenAI's own SDK over wss, through the socket of a server or that of a browser: it
+// speaks, is answered, types, interrupts, has a tool called.
 import OpenAI from "openai";
+import { OpenAIRealtimeWebSocket } from "openai/realtime/websocket";
 import { OpenAIRealtimeWS } from "openai/realtime/ws";
-import { API_KEY, BASE_URL, Heard, RATE_HZ, complaints, report, say, speech } from "./calling.mjs";
+import {
+  API_KEY,
+  BASE_URL,
+  Heard,
+  ONE_QUESTION,
+  QUESTION,
+  RATE_HZ,
+  complaints,
+  report,
+  say,
+  speech,
+} from "./calling.mjs";
 
 const said = complaints();
 const heard = new Heard();
-const call = new OpenAIRealtimeWS(
-  { model: "duologue" },
-  new OpenAI({ baseURL: BASE_URL, apiKey: API_KEY }),
-);
+const Call = { server: OpenAIRealtimeWS, browser: OpenAIRealtimeWebSocket }[process.argv[2]];
+const call = new Call({ model: "duologue" }, new OpenAI({ baseURL: BASE_URL, apiKey: API_KEY }));
 const weather = {
   type: "function",
   name: "weather",
@@ -64,6 +75,12 @@ const write = (text) => {
 };
 
 await heard.until("ready");
+if (ONE_QUESTION) {
+  await speak(QUESTION);
+  await heard.until("completed");
+  call.close();
+  report(heard, said);
+}
 await speak("hello again");
 await heard.until("user: hello again");
 await heard.until("assistant: Well, you said hello again.");

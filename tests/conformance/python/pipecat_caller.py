@@ -36,7 +36,9 @@ async def main() -> None:
         await params.result_callback(f"sun over {params.arguments['what']}")
 
     service.register_function("weather", weather)
-    context = LLMContext([], tools=ToolsSchema(standard_tools=[WEATHER]))
+    # What is typed comes in the context; later it is spoken to.
+    typed = [] if ONE_QUESTION else [{"role": "user", "content": "hello there"}]
+    context = LLMContext(typed, tools=ToolsSchema(standard_tools=[WEATHER]))
     pair = LLMContextAggregatorPair(context)
     task = PipelineTask(
         Pipeline([pair.user(), service, Ear(heard), pair.assistant()]),
