@@ -58,7 +58,10 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     if args.part == "all":
         run_all(args)
-        merge(args.out)
+        try:
+            merge(args.out)
+        except Exception:  # noqa: BLE001 - the parts are there, and can be merged elsewhere
+            traceback.print_exc()
     elif args.part == "merge":
         merge(args.out)
     else:

@@ -267,7 +267,9 @@ def ms(seconds: float) -> float:
 
 
 def say(**what: Any) -> None:
-    print(MARK + json.dumps(what), flush=True)
+    # At once, so that no other thread's line comes between.
+    sys.stdout.write(MARK + json.dumps(what) + "\n")
+    sys.stdout.flush()
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 A GPU is told much faster than it computes, so what was called may not have begun. Whoever gives a
 device back, measures a part of its work or breaks off must know what is still to come: here, it is
-never more than one part. To wait for every part instead would leave the device idle between them.
+never more than a few parts. To wait for every part would leave the device idle between them.
 This module must not know what the work is.
 """
 
@@ -19,13 +19,13 @@ class DeviceQueue(Protocol):
     """What a device has been told and not yet done.
 
     Args:
-        ahead: How many parts may be left of what was told, after ``mark``.
+        is_behind: What was told may not have been done.
     """
 
-    ahead: int
+    is_behind: bool
 
-    def mark(self) -> None:
-        """Another part has been told: wait until there are no more than ``ahead``."""
+    def mark(self, ahead: int) -> None:
+        """Another part has been told: wait until no more than ``ahead`` are left."""
         ...
 
     def finish(self) -> None:
@@ -36,9 +36,9 @@ class DeviceQueue(Protocol):
 class HostQueue:
     """Of the processor itself: what was called has been done."""
 
-    ahead = 0
+    is_behind = False
 
-    def mark(self) -> None:
+    def mark(self, ahead: int) -> None:
         """Nothing is left."""
 
     def finish(self) -> None:
@@ -64,17 +64,17 @@ class GpuQueue:
         make: Makes an event.
     """
 
-    ahead = 1
+    is_behind = True
 
     def __init__(self, make: Callable[[], Event]) -> None:
         self._make = make
         self._told: deque[Event] = deque()
         self._spare: list[Event] = []
 
-    def mark(self) -> None:
-        """Wait for the part before the last one."""
+    def mark(self, ahead: int) -> None:
+        """Wait for the last one but so many."""
         self._record()
-        self._wait(self.ahead)
+        self._wait(ahead)
 
     def finish(self) -> None:
         """Wait for the last one."""

@@ -41,6 +41,13 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 DIFFUSION_FAILED = "diffusion_failed"
+SHARED_AHEAD = 2
+"""Parts that a GPU has yet to do when a slice could end: the shortest slice is one more. With
+fewer, a small model's GPU rests whenever the host is at more than a block, as between steps."""
+
+OWN_AHEAD = 8
+"""As many where it is the worker's own: a cancel waits for them, less than a denoising step."""
+
 _PIXEL_BYTES = 12
 """Of a picture as the library gives it out: three colours, each a float32."""
 
@@ -101,7 +108,8 @@ class DiffusionRunner:
         self.pipelines.add_points(lambda: self._point(False))
         self._work = SlicedWork("diffusion")
         self.longest_part_s = 0.0
-        self._budget = SliceBudget(settings.slice_ms / 1000, self._queue.ahead)
+        ahead = SHARED_AHEAD if self._queue.is_behind else 0
+        self._budget = SliceBudget(settings.slice_ms / 1000, ahead)
         self.slice_s = math.inf
         self._on_gpu = settings.device.startswith("cuda")
         self._bytes_per_pixel = settings.job_bytes_per_pixel or _PIXEL_BYTES
@@ -304,7 +312,7 @@ class DiffusionRunner:
         """In the sliced thread: go on, or hand the right to run back."""
         active = self._active
         abandoned = active is not None and not active.is_wanted
-        self._queue.mark()
+        self._queue.mark(SHARED_AHEAD if self._is_shared else OWN_AHEAD)
         if self._is_shared and active is not None:
             # A slice was waited for, so it is used up, but by work that its cost was asked for.
             must_end = active.batch.phase != active.phase
@@ -316,7 +324,7 @@ class DiffusionRunner:
 
     def _off_device(self, work: Callable[[], T]) -> T:
         """In the sliced thread: do what keeps the host busy, and no GPU."""
-        if not self._queue.ahead:
+        if not self._queue.is_behind:
             return work()
         self._queue.finish()
         began = self._clock.now()

@@ -32,15 +32,16 @@ class Event:
         self.device.done = max(self.device.done, self.place)
 
 
-def test_the_host_is_ahead_by_one_part_at_most() -> None:
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_the_host_is_ahead_by_a_few_parts_at_most(ahead: int) -> None:
     device = Device()
     queue = GpuQueue(device.event)
-    queue.mark()
+    queue.mark(ahead)
     for part in range(1, 50):
         device.told = part
-        queue.mark()
-        assert device.done == part - 1
-    assert device.made <= 2, "events are used again"
+        queue.mark(ahead)
+        assert device.done == max(0, part - ahead)
+    assert device.made <= ahead + 1, "events are used again"
 
 
 def test_in_the_end_all_is_done() -> None:
@@ -48,19 +49,19 @@ def test_in_the_end_all_is_done() -> None:
     queue = GpuQueue(device.event)
     for part in (1, 2, 3):
         device.told = part
-        queue.mark()
+        queue.mark(1)
     device.told = 4
     queue.finish()
     assert device.done == 4
     device.told = 5
-    queue.mark()
+    queue.mark(1)
     assert device.done == 4, "it goes on as it began"
 
 
 def test_a_processor_has_done_what_it_was_told() -> None:
     queue = queue_of("cpu")
     assert isinstance(queue, HostQueue)
-    assert queue.ahead == 0
-    queue.mark()
+    assert not queue.is_behind
+    queue.mark(1)
     queue.finish()
-    assert queue_of("cuda:1").ahead == 1
+    assert queue_of("cuda:1").is_behind

@@ -242,12 +242,12 @@ def test_a_device_that_is_lost_ends_the_worker(tiny: Tiny) -> None:
 class Behind(HostQueue):
     """A device that is told ahead of what it does, as a GPU."""
 
-    ahead = 1
+    is_behind = True
 
     def __init__(self) -> None:
         self.marks = self.waits = 0
 
-    def mark(self) -> None:
+    def mark(self, ahead: int) -> None:
         self.marks += 1
 
     def finish(self) -> None:
