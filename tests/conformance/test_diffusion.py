@@ -17,6 +17,7 @@ from duologue.codecs.pictures import decode
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.jobs.settings import JobSettings
+from tests.conformance.node_clients import seen_by
 from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway, media_settings
 from tests.patience import until
 
@@ -109,6 +110,33 @@ async def test_what_the_sdk_gets_is_what_the_library_makes(
     assert video.status == "completed"
     with av.open(io.BytesIO(film)) as file:
         assert sum(1 for _ in file.decode(video=0)) == 9
+
+
+@pytest.mark.node
+async def test_what_the_sdk_for_node_gets_is_what_the_library_makes(
+    gateway: MediaGateway, tiny: Path
+) -> None:
+    from tests.unit.engines.runners.diffusion.driving import library, pixels
+
+    asked = (f"{gateway.url}/v1", API_KEY, "sd3", "wan", "9", "7")
+    seen = await seen_by("media.mjs", *asked)
+    made = await asyncio.to_thread(
+        library,
+        tiny / "sd3",
+        prompt="a cat",
+        width=64,
+        height=64,
+        num_inference_steps=3,
+        guidance_scale=3.0,
+        max_sequence_length=32,
+        seed=7,
+        output_type="np",
+    )
+    image = decode(base64.b64decode(seen["image"]), 1 << 20)
+    assert np.array_equal(image, pixels(made.images[0]))
+    with av.open(io.BytesIO(base64.b64decode(seen["film"]))) as file:
+        assert sum(1 for _ in file.decode(video=0)) == 9
+    assert (seen["images"], seen["edited"], seen["status"]) == (2, 1, "completed")
 
 
 async def test_a_client_that_hangs_up_frees_the_worker(gateway: MediaGateway) -> None:

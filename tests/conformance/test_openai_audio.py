@@ -18,7 +18,8 @@ from openai.types.audio import (
 
 from duologue.codecs.containers.wav import HEADER_BYTES, wav_header
 from duologue.settings import Settings
-from tests.conformance.talking_gateway import API_KEY, talking_gateway
+from tests.conformance.node_clients import seen_by
+from tests.conformance.talking_gateway import API_KEY, MODEL, talking_gateway
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
 
 WORDS = "hello again"
@@ -163,3 +164,16 @@ async def test_a_translation_that_the_model_cannot_make(settings: Settings) -> N
             await client.audio.translations.create(model="whisper-1", file=named(WAV, "a.wav"))
 
     assert refused.value.code == "unsupported"
+
+
+@pytest.mark.node
+async def test_the_sdk_for_node_has_a_text_spoken_and_written_down(settings: Settings) -> None:
+    async with talking_gateway(settings) as gateway:
+        asked = (gateway.http_url, API_KEY, MODEL, "two", TEXT)
+        seen = await seen_by("audio.mjs", *asked)
+    wav, pcm = base64.b64decode(seen["wav"]), base64.b64decode(seen["pcm"])
+    assert wav[HEADER_BYTES:] == pcm
+    assert len(pcm) > 20_000
+    assert seen["kind"] == "audio/wav"
+    assert seen["refused"] == [400, "voice"]
+    assert isinstance(seen["text"], str)

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
-import json
-from asyncio.subprocess import PIPE
-from pathlib import Path
 
 import av
 import numpy as np
@@ -16,6 +12,7 @@ from openai import AsyncOpenAI, BadRequestError, NotFoundError
 from openai.types import ImageGenCompletedEvent, ImageGenPartialImageEvent
 
 from duologue.codecs.pictures import encode, probe
+from tests.conformance.node_clients import seen_by
 from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway
 
 PNG = encode(np.zeros((32, 32, 3), np.uint8), "png")
@@ -114,18 +111,9 @@ async def test_videos() -> None:
 @pytest.mark.node
 async def test_the_sdk_for_node() -> None:
     async with media_gateway() as gateway:
-        node = await asyncio.create_subprocess_exec(
-            "node",
-            str(Path(__file__).parent / "node" / "media.mjs"),
-            f"{gateway.url}/v1",
-            API_KEY,
-            stdout=PIPE,
-            stderr=PIPE,
-        )
-        out, err = await node.communicate()
-        assert (node.returncode, err.decode()) == (0, ""), "are its packages there? run: make node"
-    seen = json.loads(out)
-    assert seen.pop("bytes") > 1000
+        seen = await seen_by("media.mjs", f"{gateway.url}/v1", API_KEY, "gpt-image-1", "sora-2")
+    assert len(base64.b64decode(seen.pop("film"))) > 1000
+    assert probe(base64.b64decode(seen.pop("image"))).width == 64
     assert seen == {
         "partial": [0, 1],
         "images": 2,

@@ -19,6 +19,7 @@ from duologue.engines.payloads import ChatMessage
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.settings import ModelSettings, Settings
+from tests.conformance.node_clients import seen_by
 from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway
 from tests.patience import until
 
@@ -167,6 +168,17 @@ async def test_qwens_voice_speaks_as_a_file_and_as_events(gateway: MediaGateway)
     events = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
     assert [each["type"] for each in events[-2:]] == ["speech.audio.delta", "speech.audio.done"]
     assert refused.value.param == "voice"
+
+
+@pytest.mark.node
+async def test_the_sdk_for_node_hears_what_the_library_says(
+    gateway: MediaGateway, tiny_speech: Callable[[str], Path]
+) -> None:
+    seen = await seen_by("audio.mjs", f"{gateway.url}/v1", API_KEY, "csm", "1", TEXT)
+    expected = await asyncio.to_thread(one_shot, tiny_speech("csm"))
+    pcm = base64.b64decode(seen["pcm"])
+    np.testing.assert_allclose(pcm_to_float(pcm), expected, atol=2 / 32_000)
+    assert base64.b64decode(seen["wav"])[44:] == pcm
 
 
 async def test_names_of_vendors_mean_the_first_model_that_speaks(gateway: MediaGateway) -> None:

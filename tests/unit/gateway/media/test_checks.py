@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from duologue.core.errors import ClientError
+from duologue.core.errors import ClientError, LimitExceeded
 from duologue.engines.media_offer import MediaOffer
 from duologue.gateway.media import checks
 
@@ -57,6 +57,11 @@ def test_what_is_out_of_bounds_names_its_field(check: Callable[[], Any], param: 
     with pytest.raises(ClientError) as refused:
         check()
     assert refused.value.param == param
+
+
+def test_a_size_beyond_all_measure_is_refused_with_the_limit() -> None:
+    with pytest.raises(LimitExceeded, match="1024"):
+        checks.size_of("100000x10000", OFFER)
 
 
 def test_what_is_not_said_is_the_models_own() -> None:
