@@ -16,6 +16,7 @@ from duologue.engines.executors.ray.executor import RayExecutor
 from duologue.engines.messages import (
     Begun,
     FromWorker,
+    Held,
     JobEnded,
     JobOutput,
     JobTaken,
@@ -59,6 +60,9 @@ if HAS_RAY:
     )
 
 
+_OF_WORKER = Ready | Rested | Held | JobTaken
+
+
 class Ear:
     """Keeps what a worker says."""
 
@@ -87,7 +91,7 @@ class Ear:
 
     def of(self, job: str) -> list[FromWorker]:
         """What came of a job, but for what it has taken."""
-        jobs = [each for each in self.messages if not isinstance(each, Ready | Rested | JobTaken)]
+        jobs = [each for each in self.messages if not isinstance(each, _OF_WORKER)]
         return [each for each in jobs if each.job == job]
 
     def text(self, job: str) -> str:

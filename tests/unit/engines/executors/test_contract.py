@@ -16,6 +16,8 @@ from duologue.engines.messages import (
     Cancel,
     Finish,
     Grant,
+    Held,
+    Hold,
     JobEnded,
     JobOutput,
     JobTaken,
@@ -305,6 +307,25 @@ async def test_a_worker_sleeps_and_wakes_when_told_and_says_what_that_has_freed(
     asleep, awake = [each for each in ear.messages if isinstance(each, Rested)]
     assert (asleep.level, asleep.code, awake.level) == (2, "", 0)
     assert ear.text("a") == "well again"
+    await stop(worker, ear)
+
+
+async def test_a_worker_that_is_told_to_hold_makes_no_step_until_it_is_told_to_go_on(
+    executor: Executor,
+) -> None:
+    ear = Ear()
+    worker = await executor.start(spec(), ear)
+    await ear.ready()
+    worker.send(Hold(on=True))
+    worker.send(Open("a", TextDelta("kept")))
+    worker.send(Open("b", TextDelta("given up")))
+    worker.send(Cancel("b"))
+    await ear.ended("b")
+    assert sum(isinstance(each, Held) for each in ear.messages) == 1
+    assert ear.of("a") == []
+    worker.send(Hold(on=False))
+    await ear.ended("a")
+    assert (ear.text("a"), ear.text("b")) == ("kept", "")
     await stop(worker, ear)
 
 
