@@ -65,6 +65,7 @@ NEED_SPEECH = [
         f"unit/engines/runners/speech/test_{each}.py"
         for each in (
             *("code2wav_codec", "csm", "mimi_codec", "qwen3_omni", "text_tokens"),
+            *("qwen3_omni_prompt", "qwen3_omni_senses"),
             *("qwen3_omni_thinker", "qwen_talker", "torch_settings", "vits"),
         )
     ),

@@ -179,7 +179,8 @@ class ChatMessage(PayloadBase, frozen=True):
 
     ``calls`` are the function calls of an assistant's message. A message of role ``tool`` is the
     output of the call ``call_id``, and follows the message with that call. ``images`` are
-    ``data:image/`` URLs, for models that see.
+    ``data:image/`` URLs, for models that see; ``recordings`` are s16le mono at 16 kHz, for those
+    that hear. Both come before the words.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -187,6 +188,7 @@ class ChatMessage(PayloadBase, frozen=True):
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     images: tuple[str, ...] = ()
+    recordings: tuple[bytes, ...] = ()
 
 
 NO_TOOLS = Tools()

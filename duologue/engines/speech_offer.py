@@ -19,10 +19,14 @@ class SpeechOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         voices: Names that its runner knows; the first speaks where a client asks for none.
         answers: It takes a conversation and answers it, in text and in speech, rather than being
             given a text to speak.
+        sees, hears: An answering one takes pictures, and recordings as they are: not as the words
+            that a recogniser finds in them.
         slowest, fastest: Speeds, 1 being its own. Others are reached by stretching what it says.
     """
 
     voices: Annotated[tuple[Voice, ...], msgspec.Meta(min_length=1, max_length=1024)]
     answers: bool = False
+    sees: bool = False
+    hears: bool = False
     slowest: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
     fastest: Annotated[float, msgspec.Meta(ge=1, le=4)] = 1.0

@@ -33,7 +33,7 @@ class ServedModel:
         pipelines: What serves each task; a task that is not here cannot be done.
         voices: The first is the default.
         speeds: The slowest and the fastest that its voice can speak by itself.
-        sees: It understands pictures.
+        sees: It understands pictures; ``hears``: recordings, without a recogniser.
         adapter: Weights to lay over its language model's.
         languages: What its recogniser understands, as ISO 639-1; empty: any.
         translates: Its recogniser can answer in English, whatever is spoken.
@@ -46,6 +46,7 @@ class ServedModel:
     voices: Sequence[str]
     speeds: tuple[float, float] = (1.0, 1.0)
     sees: bool = False
+    hears: bool = False
     adapter: str = ""
     languages: Sequence[str] = ()
     translates: bool = False
@@ -122,6 +123,8 @@ def speaking_models(offers: Mapping[str, SpeechOffer], engine: EnginePort) -> Se
             offer.voices,
             (offer.slowest, offer.fastest),
             realtime=False,
+            sees=offer.sees,
+            hears=offer.hears,
             answers_aloud=offer.answers,
         )
         for name, offer in offers.items()

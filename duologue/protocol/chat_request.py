@@ -54,7 +54,7 @@ class AudioData(_Body, frozen=True):
 
 
 class InputAudioPart(_Body, frozen=True, tag="input_audio"):
-    """Speech, which is read as its words."""
+    """Speech: read as its words, or heard as it is by a model that hears."""
 
     input_audio: AudioData
 

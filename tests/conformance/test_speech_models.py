@@ -14,7 +14,10 @@ import pytest
 from openai import AsyncOpenAI, BadRequestError
 from openai.types.chat import ChatCompletionMessageParam
 
-from duologue.codecs.pcm import pcm_to_float
+from duologue.codecs.containers.wav import wav_header
+from duologue.codecs.pcm import float_to_pcm, pcm_to_float
+from duologue.codecs.picture_urls import url_of
+from duologue.codecs.pictures import encode
 from duologue.engines.payloads import ChatMessage
 from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
@@ -282,6 +285,49 @@ async def test_a_model_that_answers_aloud_writes_too_and_does_nothing_else(
     assert card["capabilities"]["chat"]
     assert not card["capabilities"]["speech"]
     await until(lambda: gateway.work == 0)
+
+
+async def test_the_sdk_shows_and_plays_a_model_something(
+    gateway: MediaGateway, tiny_speech: Callable[[str], Path]
+) -> None:
+    from tests.fakes.tiny_speech.omni_judge import answered, tokenizer
+
+    dice = np.random.default_rng(7)
+    pixels = dice.integers(0, 255, (64, 96, 3), dtype=np.uint8)
+    pcm = float_to_pcm(dice.normal(0, 0.1, 12_000).astype(np.float32))
+    wav = base64.b64encode(wav_header(16_000, len(pcm)) + pcm).decode()
+    content: list[Any] = [
+        {"type": "input_audio", "input_audio": {"data": wav, "format": "wav"}},
+        {"type": "image_url", "image_url": {"url": url_of(encode(pixels, "png"))}},
+        {"type": "text", "text": "What?"},
+    ]
+    async with client_of(gateway) as client:
+        answer = await client.chat.completions.create(
+            model="omni",
+            messages=[{"role": "user", "content": content}],
+            max_completion_tokens=WORDS,
+        )
+        with pytest.raises(BadRequestError, match="in writing"):
+            await client.chat.completions.create(
+                model="omni",
+                messages=[{"role": "user", "content": content}],
+                modalities=["text", "audio"],
+                audio={"voice": "ethan", "format": "wav"},
+            )
+        models = await client.models.list()
+    folder = tiny_speech("qwen3_omni")
+    written = (
+        "<|im_start|>user\n<|audio_start|><|audio_pad|><|audio_end|>"
+        "<|vision_start|><|image_pad|><|vision_end|>What?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    heard = [pcm_to_float(pcm)]
+    length, found = await asyncio.to_thread(answered, folder, written, [pixels], heard, WORDS)
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens == length
+    expected = tokenizer(folder).decode(found, skip_special_tokens=True)
+    assert answer.choices[0].message.content == expected
+    card = next(each for each in models.data if each.id == "omni").model_dump()
+    assert card["capabilities"]["vision"]
 
 
 async def test_a_stream_of_text_is_spoken_clause_by_clause(gateway: MediaGateway) -> None:

@@ -6,7 +6,7 @@ a part of a large model costs what that part weighs. This module must not know a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -79,6 +79,10 @@ class CheckpointFolder:
                 f"{self.path}: {name} is {list(found.shape)}, must be {list(shape)} by {CONFIG}"
             )
         return found.to(device or self._device, dtype or self._dtype)
+
+    def names(self, prefix: str) -> Sequence[str]:
+        """Return the names of the weights under a prefix."""
+        return [name for name in self._places if name.startswith(prefix)]
 
     def section(self, *names: str) -> Mapping[str, Any]:
         """Return a part of the configuration.

@@ -1,6 +1,6 @@
-"""Recordings in a chat request, as the words in them.
+"""Recordings in a chat request, as sound or as the words in them.
 
-This module must not know what is done with the words.
+This module must not know what is done with either.
 """
 
 from __future__ import annotations
@@ -40,6 +40,21 @@ class Hearing:
             EngineError: The recogniser failed.
         """
         words: dict[Place, str] = {}
+        async for place, pcm in self._each(recordings):
+            words[place] = await self._words(pcm, pipeline)
+        return words
+
+    async def read(self, recordings: Iterable[tuple[Place, bytes]]) -> dict[Place, bytes]:
+        """Return each recording as s16le mono at ``SPEECH_RATE_HZ``, for models that hear.
+
+        Raises:
+            ClientError: One cannot be read, or they are too long.
+        """
+        return {place: pcm async for place, pcm in self._each(recordings)}
+
+    async def _each(
+        self, recordings: Iterable[tuple[Place, bytes]]
+    ) -> AsyncIterator[tuple[Place, bytes]]:
         samples = 0
         for place, data in recordings:
             param = f"messages[{place[0]}].content[{place[1]}].input_audio.data"
@@ -57,8 +72,7 @@ class Hearing:
             except ClientError as exc:
                 exc.param = param
                 raise
-            words[place] = await self._words(bytes(pcm), pipeline)
-        return words
+            yield place, bytes(pcm)
 
     async def _words(self, pcm: bytes, pipeline: str) -> str:
         with self._engine.request(pipeline, more_input=True) as outputs:

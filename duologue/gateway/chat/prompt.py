@@ -1,7 +1,7 @@
 """A chat request as a language model reads it.
 
-Pure: recordings come as the words that were heard in them. This module must not know models or
-who speaks.
+Pure: recordings come as the words that were heard in them, or as sound. This module must not know
+models or who speaks.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def spoken_references(asked: ChatCompletionRequest) -> Iterator[tuple[int, str]]
 def chat_prompt(
     asked: ChatCompletionRequest,
     *,
-    heard: Mapping[Place, str],
+    heard: Mapping[Place, str | bytes],
     said: Mapping[int, str],
     sees: bool,
     max_pixels: int,
@@ -75,7 +75,7 @@ def chat_prompt(
     """Return the request to the language model.
 
     Args:
-        heard: The words of each recording.
+        heard: The words of each recording; or its sound, for a model that hears.
         said: The words of each spoken answer that a message names.
         sees: The model understands pictures.
         max_pixels: Of one picture.
@@ -115,7 +115,7 @@ def chat_prompt(
 
 def _messages(
     asked: ChatCompletionRequest,
-    heard: Mapping[Place, str],
+    heard: Mapping[Place, str | bytes],
     said: Mapping[int, str],
     max_pixels: int | None,
 ) -> Iterator[ChatMessage]:
@@ -139,24 +139,30 @@ def _messages(
 
 
 def _user(
-    message: UserMessage, index: int, heard: Mapping[Place, str], max_pixels: int | None
+    message: UserMessage, index: int, heard: Mapping[Place, str | bytes], max_pixels: int | None
 ) -> ChatMessage:
     if isinstance(message.content, str):
         return ChatMessage("user", message.content)
     texts: list[str] = []
     images: list[str] = []
+    sounds: list[bytes] = []
     for number, part in enumerate(message.content):
         param = f"messages[{index}].content[{number}]"
         match part:
             case TextPart(text=text):
                 texts.append(text)
             case InputAudioPart():
-                texts.append(heard[index, number])
+                recording = heard[index, number]
+                if isinstance(recording, bytes):
+                    sounds.append(recording)
+                else:
+                    texts.append(recording)
             case ImagePart(image_url=image):
                 images.append(_image(image.url, max_pixels, param))
             case FilePart():
                 raise refused("no model here reads files", param, ErrorCode.UNSUPPORTED)
-    return ChatMessage("user", "\n".join(texts), images=tuple(images))
+    text = "\n".join(texts)
+    return ChatMessage("user", text, images=tuple(images), recordings=tuple(sounds))
 
 
 def _image(url: str, max_pixels: int | None, param: str) -> str:

@@ -121,18 +121,21 @@ class ChatRoutes:
             said[index] = text
         # All that can be refused is refused before anything is heard.
         places = [place for place, _ in recordings(asked)]
-        self._chat_prompt(asked, model, dict.fromkeys(places, ""), said)
-        heard = {}
-        if places:
+        nothing: str | bytes = b"" if model.hears else ""
+        self._chat_prompt(asked, model, dict.fromkeys(places, nothing), said)
+        heard: dict[tuple[int, int], str | bytes] = {}
+        if places and model.hears:
+            heard.update(await self._hearing.read(recordings(asked)))
+        elif places:
             pipeline = model.pipeline("transcription", "messages")
-            heard = await self._hearing.hear(recordings(asked), pipeline)
+            heard.update(await self._hearing.hear(recordings(asked), pipeline))
         return self._chat_prompt(asked, model, heard, said)
 
     def _chat_prompt(
         self,
         asked: ChatCompletionRequest,
         model: ServedModel,
-        heard: dict[tuple[int, int], str],
+        heard: dict[tuple[int, int], str | bytes],
         said: dict[int, str],
     ) -> ChatRequest:
         return chat_prompt(

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import Tokenizer
-from transformers import Qwen3OmniMoeForConditionalGeneration
+from transformers import Qwen3OmniMoeForConditionalGeneration, WhisperFeatureExtractor
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from duologue.engines.payloads import ChatMessage
 from tests.fakes.tiny_speech.qwen3_omni import CODES, END
@@ -95,3 +96,72 @@ def sounded(folder: Path, messages: tuple[ChatMessage, ...], words: int, frames:
         drawn = [each[-1] for each in result.hidden_states if each[-1] is not None]
         codes = torch.stack(drawn, dim=1)
         return np.asarray(model.code2wav(codes.transpose(1, 2))[0, 0])
+
+
+def patches_of(folder: Path, pictures: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the library's vision encoder is given, and the patches of each picture."""
+    prepare = Qwen2VLImageProcessorPil.from_pretrained(folder)
+    prepared = prepare(list(pictures), return_tensors="pt")
+    return prepared["pixel_values"], prepared["image_grid_thw"]
+
+
+def mel_of(folder: Path, recordings: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the library's audio encoder is given, and how much of it each recording is.
+
+    Each is prepared by itself: beside a longer one the library has it end in silence, which the
+    last frame hears.
+    """
+    prepare = WhisperFeatureExtractor.from_pretrained(folder)
+    mels = [
+        prepare(samples, sampling_rate=16_000, padding=True, truncation=False, return_tensors="pt")
+        for samples in recordings
+    ]
+    mels = [each["input_features"][0].T for each in mels]
+    masks = [torch.ones(len(each), dtype=torch.long) for each in mels]
+    pad = torch.nn.utils.rnn.pad_sequence
+    return pad(mels, batch_first=True).transpose(1, 2), pad(masks, batch_first=True)
+
+
+def answered(
+    folder: Path,
+    written: str,
+    pictures: Sequence[np.ndarray],
+    recordings: Sequence[np.ndarray],
+    words: int,
+) -> tuple[int, list[int]]:
+    """How many tokens a prompt has, and so many that the library's thinker goes on with.
+
+    Args:
+        written: With one sign for each picture and each recording.
+    """
+    model = library(folder)
+    given: dict[str, torch.Tensor] = {}
+    counts: dict[str, list[int]] = {"image": [], "audio": []}
+    if pictures:
+        given["pixel_values"], given["image_grid_thw"] = patches_of(folder, pictures)
+        counts["image"] = (given["image_grid_thw"].prod(dim=1) // 4).tolist()
+    if recordings:
+        given["input_features"], mask = mel_of(folder, recordings)
+        given["feature_attention_mask"] = mask
+        for row, part in enumerate(mask):
+            heard = model.thinker.get_audio_features(
+                given["input_features"][row : row + 1], part[None], return_dict=True
+            )
+            counts["audio"].append(len(heard.last_hidden_state))
+    for kind, numbers in counts.items():
+        sign = f"<|{kind}_pad|>"
+        before, *rest = written.split(sign)
+        written = before + "".join(
+            sign * count + after for count, after in zip(numbers, rest, strict=True)
+        )
+    ids = tokenizer(folder).encode(written).ids
+    with torch.no_grad():
+        result = model.thinker.generate(
+            input_ids=torch.tensor([ids]),
+            attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+            do_sample=False,
+            max_new_tokens=words,
+            eos_token_id=model.config.im_end_token_id,
+            **given,
+        )
+    return len(ids), result[0, len(ids) :].tolist()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
-from transformers import Qwen3OmniMoeConfig, Qwen3OmniMoeForConditionalGeneration
+from transformers import (
+    Qwen3OmniMoeConfig,
+    Qwen3OmniMoeForConditionalGeneration,
+    WhisperFeatureExtractor,
+)
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from tests.fakes.tiny_diffusers.weights import drawn
 from tests.fakes.tiny_speech.tokenizers import byte_tokenizer, save
 
 SPECIAL = (
-    "<|endoftext|>",
+    "<|audio_end|>",
     "<|im_start|>",
     "<|im_end|>",
     "<|audio_start|>",
@@ -182,3 +188,14 @@ def qwen3_omni(folder: Path) -> None:
                 weight.mul_(0.5)  # else it would be as loud as it is sensitive
     model.save_pretrained(folder)
     save(tokenizer, folder)
+    eyes = Qwen2VLImageProcessorPil(
+        patch_size=16,
+        merge_size=2,
+        temporal_patch_size=2,
+        min_pixels=32 * 32,
+        max_pixels=96 * 96,
+    )
+    eyes.save_pretrained(folder)
+    file = folder / "preprocessor_config.json"
+    seen = json.loads(file.read_text())
+    file.write_text(json.dumps({**WhisperFeatureExtractor(feature_size=128).to_dict(), **seen}))

@@ -53,6 +53,7 @@ EXAMPLES: list[Payload] = [
     ChatRequest(
         (
             ChatMessage("user", "hello", images=("data:image/png;base64,AA==",)),
+            ChatMessage("user", "", recordings=(b"\0\0",)),
             ChatMessage("assistant", "", calls=(ToolCall("c1", "look", "{}"),)),
             ChatMessage("tool", "seen", call_id="c1"),
         ),

@@ -56,11 +56,12 @@ def test_a_model_offers_what_its_plugin_names_and_the_engine_has() -> None:
 def test_a_pipeline_that_answers_aloud_chats_and_speaks_no_text() -> None:
     offers = {
         "voice": SpeechOffer(voices=("a",)),
-        "omni": SpeechOffer(voices=("ethan",), answers=True),
+        "omni": SpeechOffer(voices=("ethan",), answers=True, sees=True, hears=True),
     }
     voice, omni = speaking_models(offers, FakeEngine(pipelines=("voice", "omni")))
     assert (dict(voice.pipelines), voice.answers_aloud) == ({"speech": "voice"}, False)
     assert (dict(omni.pipelines), omni.answers_aloud) == ({"chat": "omni"}, True)
+    assert [(each.sees, each.hears) for each in (voice, omni)] == [(False, False), (True, True)]
     assert Catalogue([omni, voice], ["tts-1"]).find("tts-1", "speech") is voice
 
 

@@ -42,6 +42,8 @@ class DecoderConfig:
 
     Args:
         window: How many positions attention sees, the current one included; ``None``: all.
+        rope_sections: How many pairs of components turn with the row and the column of what stands
+            in a picture; all others turn with time.
     """
 
     dimension: int
@@ -56,6 +58,7 @@ class DecoderConfig:
     rope_scaling: RopeScaling | None = None
     window: int | None = None
     experts: ExpertsConfig | None = None
+    rope_sections: tuple[int, int] | None = None
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> DecoderConfig:
@@ -81,6 +84,7 @@ class DecoderConfig:
                 rope_base=_rope_base(values),
                 rope_scaling=_rope_scaling(values),
                 experts=_experts(values),
+                rope_sections=_rope_sections(values),
             )
         except KeyError as exc:
             raise ConfigError(f"config.json does not say {exc.args[0]} of a transformer") from exc
@@ -109,6 +113,14 @@ def _rope_scaling(values: Mapping[str, Any]) -> RopeScaling | None:
         high_freq_factor=float(rope["high_freq_factor"]),
         original_positions=int(rope["original_max_position_embeddings"]),
     )
+
+
+def _rope_sections(values: Mapping[str, Any]) -> tuple[int, int] | None:
+    rope = _rope(values)
+    if not rope.get("mrope_interleaved"):
+        return None
+    _, rows, columns = rope["mrope_section"]
+    return int(rows), int(columns)
 
 
 def _experts(values: Mapping[str, Any]) -> ExpertsConfig | None:

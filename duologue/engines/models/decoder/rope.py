@@ -27,15 +27,30 @@ def frequencies(config: DecoderConfig, device: torch.device) -> Tensor:
     return base if config.rope_scaling is None else _scaled(base, config.rope_scaling)
 
 
+def axes(config: DecoderConfig, device: torch.device) -> Tensor:
+    """Return by which of time, row and column each pair of components turns.
+
+    The pairs take turns, as far as the sections of rows and columns go; the rest turn by time.
+
+    Shapes:
+        returns: [head_dimension / 2] int64
+    """
+    axis = torch.zeros(config.head_dimension // 2, dtype=torch.int64, device=device)
+    for number, section in enumerate(config.rope_sections or (), 1):
+        axis[number : 3 * section : 3] = number
+    return axis
+
+
 def angles(positions: Tensor, base: Tensor) -> tuple[Tensor, Tensor]:
     """Return cosines and sines.
 
     Shapes:
-        positions: [R, T]
+        positions: [R, T], or [R, T, D / 2] where pairs of components turn by different ones
         base: [D / 2], as ``frequencies`` returns it
         returns: [R, 1, T, D] each, float32
     """
-    turned = positions[:, None, :, None].float() * base
+    each = positions if positions.ndim == 3 else positions[:, :, None]
+    turned = (each.float() * base)[:, None]
     both = torch.cat((turned, turned), dim=-1)
     return both.cos(), both.sin()
 

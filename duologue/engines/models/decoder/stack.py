@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.decoder.config import DecoderConfig
 from duologue.engines.models.decoder.layers import Layer
-from duologue.engines.models.decoder.rope import angles, frequencies, turn
+from duologue.engines.models.decoder.rope import angles, axes, frequencies, turn
 
 _NOWHERE = -1
 
@@ -48,6 +48,7 @@ class DecoderStack:
         self._norm = folder.tensor(f"{name}.norm.weight", config.dimension)
         device, dtype = self._norm.device, self._norm.dtype
         self._base = frequencies(config, device)
+        self._axes = axes(config, device)
         shape = (config.layers, slots, config.kv_heads, length, config.head_dimension)
         self._keys = torch.zeros(shape, device=device, dtype=dtype)
         self._values = torch.zeros(shape, device=device, dtype=dtype)
@@ -58,16 +59,28 @@ class DecoderStack:
         """Begin a new stream in a slot."""
         self._places[slot] = _NOWHERE
 
-    def step(self, x: Tensor, slots: Sequence[int], starts: Sequence[int]) -> Tensor:
+    def step(
+        self,
+        x: Tensor,
+        slots: Sequence[int],
+        starts: Sequence[int],
+        *,
+        stands: Tensor | None = None,
+        added: Sequence[Tensor] = (),
+    ) -> Tensor:
         """Take the next positions of some streams.
 
         Shapes:
             x: [R, T, D]
+            stands: [R, 3, T], time, row and column
+            added: [R, T, D] each
             returns: [R, T, D], normed
 
         Args:
             slots: Of each row; each slot once.
             starts: The position of each row's first input.
+            stands: Where inputs stand, if that is not where they come in their order.
+            added: To what comes of the first layers.
         """
         rows, steps, _ = x.shape
         device = x.device
@@ -82,7 +95,8 @@ class DecoderStack:
         seen = (places <= now) & (places != _NOWHERE)
         if self.config.window is not None:
             seen &= places > now - self.config.window
-        by = angles(positions, self._base)
+        at = positions if stands is None else stands[:, self._axes].transpose(1, 2)
+        by = angles(at, self._base)
         for index, layer in enumerate(self._layers):
             normed = self._normed(x, layer.norm1)
             query, key, value = self._heads(layer, normed)
@@ -102,6 +116,8 @@ class DecoderStack:
             normed = self._normed(x, layer.norm2)
             made = layer.feed_forward(normed.flatten(0, 1)).view(rows, steps, -1)
             x = x + (made if layer.scale2 is None else layer.scale2 * made)
+            if index < len(added):
+                x = x + added[index]
         return self._normed(x, self._norm)
 
     def _heads(self, layer: Layer, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:

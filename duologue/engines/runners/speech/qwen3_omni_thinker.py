@@ -1,7 +1,8 @@
-"""Qwen3-Omni's thinker for conversations in text: it answers, and its talker says what it answers.
+"""Qwen3-Omni's thinker: it reads, sees and hears a conversation, and answers in words.
 
-The talker is handed each word as it is found, with all that the person said; in a conversation in
-text it reads their embeddings and nothing else of the thinker, so tokens are all that travels.
+Its talker says what it answers, where the person has said all in words: it is handed each word as
+it is found, with all that the person said, and reads their embeddings and nothing else of the
+thinker, so tokens are all that travels.
 
 Source:
     ``Qwen3OmniMoeForConditionalGeneration.generate`` of transformers; Xu et al., "Qwen3-Omni
@@ -17,10 +18,13 @@ from typing import Annotated, cast
 
 import msgspec
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from duologue.core.errors import EngineError
+from duologue.codecs.pcm import pcm_to_float
+from duologue.core.audio import SAMPLE_BYTES
+from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.code_talker.sampling import Draw, Taste
@@ -29,9 +33,12 @@ from duologue.engines.models.decoder.stack import DecoderStack
 from duologue.engines.payloads import ChatRequest, Payload, TextDelta, TokenUsage
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.llm.chat_chunk import CONTEXT_EXCEEDED, REQUEST_REFUSED
-from duologue.engines.runners.llm.requests import refuse_pictures, take_request
+from duologue.engines.runners.llm.requests import take_request
+from duologue.engines.runners.llm.template_messages import pictures_of
 from duologue.engines.runners.registry import RunnerType
 from duologue.engines.runners.speech.loading import TorchSettings
+from duologue.engines.runners.speech.qwen3_omni_prompt import OmniPrompt
+from duologue.engines.runners.speech.qwen3_omni_senses import HEARD_RATE_HZ, Ears, Eyes, Sensed
 from duologue.engines.runners.speech.spelling import NOTHING_SPELT, Spelling, Spelt
 from duologue.engines.runners.speech.text_tokens import load_tokenizer
 from duologue.engines.runners.speech.torch_settings import dtype_of, use_threads
@@ -41,6 +48,10 @@ _MOST_LIKELY = 1024
 
 _WARM_UP = (1, 2, 3)
 
+AUDIO_START, AUDIO, AUDIO_END = "<|audio_start|>", "<|audio_pad|>", "<|audio_end|>"
+VISION_START, IMAGE, VISION_END = "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"
+_SIGNS = (AUDIO_START, AUDIO, AUDIO_END, VISION_START, IMAGE, VISION_END)
+
 
 class ThinkerSettings(TorchSettings, frozen=True, kw_only=True):
     """Settings of ``qwen3_omni_thinker``.
@@ -49,11 +60,17 @@ class ThinkerSettings(TorchSettings, frozen=True, kw_only=True):
         folder: The checkpoint, as for its talker.
         slots: How many answers there may be; ``max_jobs`` of the stage must not be more.
         positions: Longest conversation with its answer, in tokens.
+        pictures: How many a conversation may have; 0: it sees none, and the encoder stays away.
+        picture_pixels: Of one picture.
+        recordings_s: How long those of a conversation may last; 0: likewise.
     """
 
     folder: str
     slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 8
     positions: Annotated[int, msgspec.Meta(ge=16, le=262_144)] = 4096
+    pictures: Annotated[int, msgspec.Meta(ge=0, le=256)] = 4
+    picture_pixels: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 25
+    recordings_s: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 300.0
 
 
 @dataclass(eq=False, slots=True)
@@ -62,12 +79,14 @@ class _Thought:
 
     Args:
         read: Tokens of the conversation.
+        shift: How much later in order the next word comes than it stands, less than 0.
         hidden: What the next token is drawn from, [D]; ``None``: ``token`` must be read first.
     """
 
     slot: int
     request: ChatRequest
     read: int
+    shift: int
     spelling: Spelling
     hidden: Tensor | None = None
     token: int = 0
@@ -92,7 +111,11 @@ class ThinkerRunner:
             name: int(folder.config[f"{name}_token_id"])
             for name in ("im_start", "im_end", "system", "user", "assistant")
         }
+        self._settings = settings
+        self._eyes = Eyes(folder) if settings.pictures else None
+        self._ears = Ears(folder) if settings.recordings_s else None
         self._tokenizer = load_tokenizer(folder.path)
+        self._signs = _numbers(self._tokenizer, _SIGNS) if self._eyes or self._ears else {}
         # What a person writes is never a sign of the conversation's own.
         self._tokenizer.encode_special_tokens = True
         self._line = self._tokens("\n")
@@ -101,7 +124,7 @@ class ThinkerRunner:
     def warm_up(self) -> None:
         """Read a few words."""
         with torch.inference_mode():
-            self._read([0], [self._embedded([*_WARM_UP])], [0])
+            self._read([0], [self._embedded([*_WARM_UP])], [0], [0])
 
     def open(self, job: Job) -> None:
         """Nothing is taken before the conversation is there."""
@@ -137,7 +160,8 @@ class ThinkerRunner:
         """Read a conversation; returns what there is before its answer."""
         request = take_request(job)
         _check(request)
-        ids, asked = self._prompt(request)
+        prompt, asked = self._prompt(request)
+        ids = prompt.ids
         if len(ids) >= self._length:
             raise EngineError(
                 f"the conversation has {len(ids)} tokens; with an answer there is room for "
@@ -154,8 +178,9 @@ class ThinkerRunner:
             )
         slot = self._free.pop()
         self._stack.forget(slot)
-        thought = _Thought(slot, request, len(ids), Spelling(self._tokenizer, request.stop))
-        (thought.hidden,) = self._read([slot], [self._embedded(ids)], [0])
+        spelling = Spelling(self._tokenizer, request.stop)
+        thought = _Thought(slot, request, len(ids), prompt.shift, spelling)
+        thought.hidden = self._read_prompt(slot, prompt)
         job.state = thought
         if request.voice is None:
             return Step()
@@ -169,6 +194,7 @@ class ThinkerRunner:
                 [each.slot for each in behind],
                 [self._embedded([each.token]) for each in behind],
                 [each.read + each.found - 1 for each in behind],
+                [each.shift for each in behind],
             )
             for each, made in zip(behind, hidden, strict=True):
                 each.hidden = made
@@ -206,17 +232,49 @@ class ThinkerRunner:
             outputs.append(TokenUsage(thought.read, thought.found, cut=cut))
         return Step(outputs, done=over)
 
-    def _prompt(self, request: ChatRequest) -> tuple[list[int], list[int]]:
-        """Return the tokens of a conversation, and those of what the person said in it."""
-        own = self._own
-        ids, asked = list[int](), list[int]()
+    def _prompt(self, request: ChatRequest) -> tuple[OmniPrompt, list[int]]:
+        """Return a conversation, and the tokens of what the person said in it.
+
+        Raises:
+            EngineError: There is more to be seen or heard than is allowed.
+        """
+        own, signs = self._own, self._signs
+        pictures = iter(self._seen(request))
+        recordings = iter(self._heard(request))
+        prompt, asked = OmniPrompt(), list[int]()
         for message in request.messages:
-            said = [own["im_start"], own[message.role], *self._line]
-            said += [*self._tokens(message.content.strip()), own["im_end"], *self._line]
-            ids += said
+            begin = len(prompt.ids)
+            prompt.words([own["im_start"], own[message.role], *self._line])
+            for _ in message.recordings:
+                prompt.words([signs[AUDIO_START]])
+                prompt.sensed(next(recordings), signs[AUDIO])
+                prompt.words([signs[AUDIO_END]])
+            for _ in message.images:
+                prompt.words([signs[VISION_START]])
+                prompt.sensed(next(pictures), signs[IMAGE])
+                prompt.words([signs[VISION_END]])
+            text = self._tokens(message.content.strip())
+            prompt.words([*text, own["im_end"], *self._line])
             if message.role == "user":
-                asked += said
-        return [*ids, own["im_start"], own["assistant"], *self._line], asked
+                asked += prompt.ids[begin:]
+        prompt.words([own["im_start"], own["assistant"], *self._line])
+        return prompt, asked
+
+    def _seen(self, request: ChatRequest) -> Sequence[Sensed]:
+        settings, eyes = self._settings, self._eyes
+        pictures = pictures_of(request, settings.pictures, settings.picture_pixels)
+        return [] if eyes is None else [eyes.see(pixels) for pixels in pictures]
+
+    def _heard(self, request: ChatRequest) -> Sequence[Sensed]:
+        recordings = [pcm for message in request.messages for pcm in message.recordings]
+        duration_s = sum(map(len, recordings)) / (SAMPLE_BYTES * HEARD_RATE_HZ)
+        if duration_s > self._settings.recordings_s or (recordings and self._ears is None):
+            raise EngineError(
+                f"the recordings last {duration_s:.0f} s, this model hears "
+                f"{self._settings.recordings_s:g} s",
+                code=REQUEST_REFUSED,
+            )
+        return [] if self._ears is None else [self._ears.hear(pcm_to_float(p)) for p in recordings]
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -225,11 +283,51 @@ class ThinkerRunner:
     def _embedded(self, ids: Sequence[int]) -> Tensor:
         return F.embedding(torch.tensor(ids, device=self._words.device), self._words)
 
+    def _read_prompt(self, slot: int, prompt: OmniPrompt) -> Tensor:
+        """Read a conversation; returns what its last token leads to."""
+        inputs = prompt.inputs(self._words)
+        stands = prompt.stands(inputs.device)
+        read = self._stack.step(
+            inputs[None],
+            [slot],
+            [0],
+            stands=None if stands is None else stands[None],
+            added=[each[None] for each in prompt.added(inputs)],
+        )
+        return read[0, -1]
+
     def _read(
-        self, slots: Sequence[int], inputs: Sequence[Tensor], starts: Sequence[int]
+        self,
+        slots: Sequence[int],
+        inputs: Sequence[Tensor],
+        starts: Sequence[int],
+        shifts: Sequence[int],
     ) -> Sequence[Tensor]:
         """Read as many tokens of each row; returns what the last one of each leads to."""
-        return list(self._stack.step(torch.stack(list(inputs)), slots, starts)[:, -1])
+        read = torch.stack(list(inputs))
+        stands = None
+        if any(shifts):
+            first = torch.tensor(starts, device=read.device) + torch.tensor(
+                shifts, device=read.device
+            )
+            order = torch.arange(read.shape[1], device=read.device)
+            stands = (first[:, None] + order)[:, None].expand(-1, 3, -1)
+        return list(self._stack.step(read, slots, starts, stands=stands)[:, -1])
+
+
+def _numbers(tokenizer: Tokenizer, signs: Sequence[str]) -> dict[str, int]:
+    """Return the tokens of some signs.
+
+    Raises:
+        ConfigError: The checkpoint has no such sign.
+    """
+    found: dict[str, int] = {}
+    for sign in signs:
+        number = tokenizer.token_to_id(sign)
+        if number is None:
+            raise ConfigError(f"tokenizer.json has no {sign}: this is no Qwen3-Omni that senses")
+        found[sign] = number
+    return found
 
 
 def _known(hidden: Tensor | None) -> Tensor:
@@ -251,7 +349,12 @@ def _check(request: ChatRequest) -> None:
     Raises:
         EngineError: It is asked for.
     """
-    refuse_pictures(request)
+    senses = any(message.images or message.recordings for message in request.messages)
+    if senses and request.voice is not None:
+        raise EngineError(
+            "what is seen and heard is answered in writing: leave audio out of modalities",
+            code=REQUEST_REFUSED,
+        )
     calls = any(message.calls or message.role == "tool" for message in request.messages)
     if calls or request.tools.callable:
         raise EngineError("this model calls no functions", code=REQUEST_REFUSED)

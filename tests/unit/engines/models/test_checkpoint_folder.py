@@ -23,6 +23,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_tensor_is_read_by_its_name_in_the_type_that_is_asked_for(folder: Path) -> None:
     with CheckpointFolder(folder, dtype=torch.bfloat16) as opened:
         assert "a" in opened
+        assert (opened.names("a"), opened.names("b")) == (["a"], [])
         assert opened.tensor("a", 2, 3).dtype is torch.bfloat16
         assert opened.tensor("a", dtype=torch.float32).dtype is torch.float32
 

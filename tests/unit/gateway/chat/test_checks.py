@@ -2,16 +2,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from duologue.core.errors import ProtocolError
 from duologue.gateway.catalogue import ServedModel
 from duologue.gateway.chat.checks import Wanted, check
 from duologue.protocol.chat_request import (
+    AudioData,
     AudioOutput,
     ChatCompletionRequest,
     FunctionSpec,
     FunctionTool,
+    InputAudioPart,
     StreamOptions,
     UserMessage,
     VoiceId,
@@ -34,6 +37,17 @@ def test_text_is_what_one_gets_unasked() -> None:
 def test_a_model_that_answers_aloud_needs_no_voice_beside_it() -> None:
     omni = ServedModel("omni", {"chat": "omni"}, ("one",), answers_aloud=True)
     assert check(asked(modalities=["text", "audio"]), omni).audio
+
+
+def test_what_is_seen_and_heard_is_answered_in_writing() -> None:
+    omni = ServedModel("omni", {"chat": "omni"}, ("one",), answers_aloud=True, hears=True)
+    part = InputAudioPart(input_audio=AudioData(data=b"x", format="wav"))
+    shown = msgspec.structs.replace(asked(), messages=[UserMessage(content=[part])])
+    assert check(shown, omni) == Wanted()
+    with pytest.raises(ProtocolError, match="in writing") as refused:
+        check(msgspec.structs.replace(shown, modalities=["text", "audio"]), omni)
+    assert refused.value.param == "modalities"
+    assert check(msgspec.structs.replace(shown, modalities=["text", "audio"]), TALKER).audio
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,14 @@ async def test_each_recording_becomes_its_words() -> None:
     assert scene.engine.running == {}
 
 
+async def test_a_model_that_hears_gets_the_sound_itself() -> None:
+    scene = Scene()
+    files = [((0, number), data) for number, data in enumerate((wav(0.5), wav(0.25, 24_000)))]
+    read = await scene.hearing.read(files)
+    assert {place: len(pcm) for place, pcm in read.items()} == {(0, 0): 16_000, (0, 1): 8_000}
+    assert scene.engine.running == {}
+
+
 async def test_a_file_that_is_none_is_told_with_its_place() -> None:
     with pytest.raises(ClientError) as caught:
         await Scene().hear(wav(0.5), b"")

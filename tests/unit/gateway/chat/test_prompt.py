@@ -98,6 +98,8 @@ def test_recordings_are_read_as_their_words() -> None:
     assert list(recordings(read(messages=messages))) == [((1, 1), b"\x01")]
     made = prompt(messages=messages, heard={(1, 1): "What time is it?"})
     assert made.messages[1] == ChatMessage("user", "Answer:\nWhat time is it?")
+    made = prompt(messages=messages, heard={(1, 1): b"pcm"})
+    assert made.messages[1] == ChatMessage("user", "Answer:", recordings=(b"pcm",))
 
 
 def test_a_spoken_answer_is_known_by_its_id() -> None:

@@ -8,7 +8,7 @@ from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from duologue.engines.models.decoder.config import RopeScaling
-from duologue.engines.models.decoder.rope import angles, frequencies, turn
+from duologue.engines.models.decoder.rope import angles, axes, frequencies, turn
 from tests.unit.engines.models.decoder.random_weights import DENSE
 
 pytestmark = pytest.mark.speech
@@ -50,3 +50,17 @@ def test_a_product_depends_on_the_distance_alone() -> None:
         return float((turned[0] * turned[1]).sum())
 
     assert product(3, 1) == pytest.approx(product(40, 38), abs=1e-4)
+
+
+def test_pairs_of_components_take_turns_by_time_row_and_column() -> None:
+    config = replace(DENSE, head_dimension=16, rope_sections=(2, 3))
+    assert axes(config, torch.device("cpu")).tolist() == [0, 1, 2, 0, 1, 2, 0, 0]
+    assert axes(replace(config, rope_sections=None), torch.device("cpu")).tolist() == [0] * 8
+
+
+def test_pairs_may_turn_by_positions_of_their_own() -> None:
+    base = frequencies(DENSE, torch.device("cpu"))
+    positions = torch.tensor([[3, 4]])
+    same = angles(positions[:, :, None].expand(-1, -1, len(base)), base)
+    for one, other in zip(same, angles(positions, base), strict=True):
+        assert torch.equal(one, other)

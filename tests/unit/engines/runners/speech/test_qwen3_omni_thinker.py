@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from duologue.codecs.pcm import pcm_to_float
+from duologue.codecs.pcm import float_to_pcm, pcm_to_float
+from duologue.codecs.picture_urls import url_of
+from duologue.codecs.pictures import encode
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
 from duologue.engines.edges import Ahead, said_aloud
@@ -32,7 +34,7 @@ from duologue.engines.runners.speech.qwen3_omni_thinker import (
     ThinkerSettings,
     build,
 )
-from tests.fakes.tiny_speech.omni_judge import sounded, thought, tokenizer
+from tests.fakes.tiny_speech.omni_judge import answered, sounded, thought, tokenizer
 
 pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
 
@@ -222,7 +224,13 @@ def test_reading_ahead_is_left_out(tiny_speech: Tiny) -> None:
         (ChatRequest((ChatMessage("tool", "x", call_id="c"),), 5), "calls no functions"),
         (ask(schema="{}"), "held to no form"),
         (ask(adapter="a"), "no adapters"),
-        (ChatRequest((ChatMessage("user", "", images=("data:",)),), 5), "does not see"),
+        (ChatRequest((ChatMessage("user", "", images=("data:",) * 5),), 5), "5 pictures"),
+        (ChatRequest((ChatMessage("user", "", images=("data:",)),), 5), "image"),
+        (ChatRequest((ChatMessage("user", "", recordings=(bytes(32_000 * 301),)),), 5), "301 s"),
+        (
+            ChatRequest((ChatMessage("user", "", recordings=(b"\0\0",)),), 5, voice=""),
+            "in writing",
+        ),
         (TextDelta("x"), "TextDelta"),
     ],
 )
@@ -251,3 +259,49 @@ def test_it_is_known_by_name_and_a_wrong_folder_is_named(tiny_speech: Tiny, tmp_
         thinker(tmp_path)
     with pytest.raises(ConfigError, match="thinker_config"):
         thinker(tiny_speech("csm"))
+
+
+DICE = np.random.default_rng(5)
+PICTURES = [DICE.integers(0, 255, size, dtype=np.uint8) for size in ((70, 90, 3), (40, 33, 3))]
+SOUNDS = [float_to_pcm(DICE.normal(0, 0.1, count).astype(np.float32)) for count in (9_000, 20_800)]
+URLS = [url_of(encode(pixels, "png")) for pixels in PICTURES]
+SEEN, HEARD = (
+    "<|vision_start|><|image_pad|><|vision_end|>",
+    "<|audio_start|><|audio_pad|><|audio_end|>",
+)
+
+
+@pytest.mark.parametrize("pictures", [0, 1, 2])
+@pytest.mark.parametrize("sounds", [0, 1, 2])
+def test_what_it_sees_and_hears_it_answers_as_the_library_does(
+    tiny_speech: Tiny, pictures: int, sounds: int
+) -> None:
+    folder = tiny_speech("qwen3_omni")
+    first = ChatMessage("user", "What?", images=tuple(URLS[:pictures][:1]))
+    second = ChatMessage(
+        "user", "And now?", images=tuple(URLS[1:pictures]), recordings=tuple(SOUNDS[:sounds])
+    )
+    written = (
+        f"<|im_start|>user\n{SEEN * len(first.images)}What?<|im_end|>\n"
+        "<|im_start|>assistant\nOh.<|im_end|>\n"
+        f"<|im_start|>user\n{HEARD * sounds}{SEEN * len(second.images)}And now?<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+    heard = [pcm_to_float(pcm) for pcm in SOUNDS[:sounds]]
+    length, found = answered(folder, written, PICTURES[:pictures], heard, WORDS)
+    request = ChatRequest((first, ChatMessage("assistant", "Oh."), second), WORDS)
+    runner = thinker(folder)
+    # Another one beside it, in which all stands in its order.
+    (outputs, beside) = run(runner, request, ask())
+    expected = tokenizer(folder).decode(found, skip_special_tokens=True)
+    assert text_of(outputs) == expected
+    assert outputs[-1] == TokenUsage(length, len(found), cut=True)
+    assert beside == run(runner, ask())[0]
+
+
+def test_a_thinker_without_eyes_and_ears_says_so(tiny_speech: Tiny) -> None:
+    blind = thinker(tiny_speech("qwen3_omni"), pictures=0, recordings_s=0)
+    seen = ChatRequest((ChatMessage("user", "", images=(URLS[0],)),), 5)
+    assert "reads 0" in failed(blind, seen).message
+    heard = ChatRequest((ChatMessage("user", "", recordings=(SOUNDS[0],)),), 5)
+    assert "hears 0 s" in failed(blind, heard).message
