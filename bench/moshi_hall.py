@@ -25,6 +25,7 @@ from duologue.engines.runners.streaming_lm.tick_loop import (
     Leave,
     Message,
     Outlet,
+    Taken,
     _Member,
 )
 from duologue.engines.runners.streaming_lm.ticks.frame_feed import FeedLimits
@@ -132,8 +133,10 @@ class Hall:
         """Open the doors; what happens before everybody is at ease does not count."""
         for thread in self.threads:
             thread.start()
-        time.sleep(settle_s)
-        self.look_after()
+        settled_at = time.monotonic() + settle_s
+        while time.monotonic() < settled_at:
+            time.sleep(LOOK_S)
+            self.look_after()
         self.scheduler.ticks.clear()
         self.scheduler.waits_s.clear()
         self.settled = self.loop.counters()
@@ -157,7 +160,10 @@ class Hall:
                 del self.outlets[key], self.ages[key]
                 continue
             self.ages[key] += len(outlet.spoken)
+            was_full = outlet.is_full
             outlet.spoken.clear()
+            if was_full:
+                self.inbox.put([Taken(key)])
             if self.leave_at and self.ages[key] >= self.leave_at:
                 self._replace(key)
 
