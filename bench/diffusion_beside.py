@@ -150,7 +150,8 @@ class Worker:
         self.studio, self.largest = studio_of(
             pipe,
             (1024, 512, 512) if size == "real" else (64, 64),
-            lambda runner: WatchedTurns(board, runner),
+            # A worker that ends closes its end of the board.
+            lambda runner: WatchedTurns(Board.opened_again(board.fd), runner),
             device,
             max_batch=1,
             vae_tiling=True,
