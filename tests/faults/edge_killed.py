@@ -37,7 +37,9 @@ FIRST_HEARD = FRAME
 STARTS_S = 3 * PATIENCE_S
 """Gateways that are killed all at once have to be started first, on a machine that may be busy."""
 
-QUICK = ReconnectPolicy(first_wait_s=0.05, longest_wait_s=0.4, give_up_s=STARTS_S)
+QUICK = ReconnectPolicy(
+    first_wait_s=0.05, longest_wait_s=0.4, give_up_s=STARTS_S, kept_bytes=16 << 20
+)
 
 CONFIG: dict[str, Any] = {
     "models": [{"name": "echo", "plugin": "echo"}],

@@ -194,6 +194,8 @@ def _report(run: Soak, wrong: Sequence[str], drift_s: float) -> None:
         "tasks": [first.tasks, last.tasks],
         "drift_ms": round(drift_s * 1000, 1),
         "worst_drift_ms": round(max(run.tally.drifts_s) * 1000, 1),
+        "slowest_http_s": round(run.tally.slowest_http_s, 1),
+        "silent_models": run.tally.counts["http 504"],
         "wrong": list(wrong),
     }
     _say(f"RESULT {json.dumps(result)}")

@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 
 from duologue.codecs.containers.wav import wav_header
+from duologue.gateway.http.settings import HttpSettings
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
 from tests.patience import PATIENCE_S
 from tests.soak.counting_voice import Count
@@ -29,6 +30,9 @@ PHRASES = tuple(
 )
 LOST_WORK = {"replica_lost", "stage_failed", "stage_timeout"}
 """Why an answer may fail: somebody kills models meanwhile."""
+
+HTTP_PATIENCE_S = HttpSettings().silence_timeout_s + PATIENCE_S
+"""The server gives a silent model up, and says so: whoever hears nothing by then is forgotten."""
 
 LEAD_S = 1.0
 """What the server sends ahead of playback."""
@@ -44,6 +48,7 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     drifts_s: list[float] = field(default_factory=list)
+    slowest_http_s: float = 0.0
 
 
 def possible_questions(said: Sequence[str]) -> Iterator[str]:
@@ -345,6 +350,7 @@ async def ask_over_http(port: int, chance: random.Random, tally: Tally) -> None:
     async with _client() as client:
         for _ in range(3):
             phrase = chance.choice(PHRASES)
+            began = time.monotonic()
             match chance.randrange(3):
                 case 0:
                     await _ask_for_speech(client, url, phrase, chance, tally)
@@ -363,6 +369,8 @@ async def ask_over_http(port: int, chance: random.Random, tally: Tally) -> None:
                         if _is_served(answer, tally):
                             told = (await answer.json())["choices"][0]["message"]["content"]
                             assert phrase in told
+            took_s = time.monotonic() - began
+            tally.slowest_http_s = max(tally.slowest_http_s, took_s)
 
 
 async def _ask_for_speech(
@@ -393,7 +401,7 @@ def _is_served(answer: aiohttp.ClientResponse, tally: Tally) -> bool:
 
 @asynccontextmanager
 async def _client() -> AsyncIterator[aiohttp.ClientSession]:
-    timeout = aiohttp.ClientTimeout(total=PATIENCE_S)
+    timeout = aiohttp.ClientTimeout(total=HTTP_PATIENCE_S)
     async with aiohttp.ClientSession(timeout=timeout) as client:
         yield client
 
