@@ -1,7 +1,9 @@
 """A calm call: each question waits until the last answer was played. Every one is answered once.
 
-One call, the published questions in turn. A turn is good when exactly one response was completed
-and heard to its end; a second response, a cut answer or none at all is a fault.
+One call, the published questions in turn. A turn is good when exactly one answer was completed
+and heard to its end, and no sound of another was; a second answer, a cut one or none at all is a
+fault. A response that was begun at a pause in the question and withdrawn before any sound of it
+is heard by nobody: it is counted by itself.
 """
 
 import argparse
@@ -49,7 +51,8 @@ def figures(rows: Sequence[Row], wanted: int) -> dict[str, Any]:
         "answers": sum(row["outcome"] == GOOD for row in rows),
         "unanswered": wanted - sum(row["completed"] > 0 for row in rows),
         "cut": sum(row["cut"] for row in rows),
-        "extra_responses": sum(max(0, row["responses"] - 1) for row in rows),
+        "withdrawn_unheard": sum(row["withdrawn"] for row in rows),
+        "extra_responses": sum(max(0, row["responses"] - row["withdrawn"] - 1) for row in rows),
         "speech_starts": sum(row["speech_starts"] for row in rows),
     }
 
@@ -87,16 +90,19 @@ async def _take_turn(call: Call, question: Question) -> Row:
     playback_end_s = max((answer.playback_end_s() for answer in answers()), default=0.0)
     await asyncio.sleep(max(0.0, playback_end_s - time.monotonic()) + REST_S)
     completed = sum(answer.status == "completed" and answer.audio_s > 0 for answer in answers())
+    cancelled = [answer for answer in answers() if answer.status == "cancelled"]
+    withdrawn = sum(answer.audio_s == 0 for answer in cancelled)
     first_audio = [a.first_audio_s for a in answers() if a.first_audio_s is not None]
     return {
-        "outcome": _outcome(completed, len(answers())),
+        "outcome": _outcome(completed, len(answers()) - withdrawn),
         "completed": completed,
         "responses": len(answers()),
-        "cut": sum(answer.status == "cancelled" for answer in answers()),
+        "withdrawn": withdrawn,
+        "cut": len(cancelled) - withdrawn,
         "speech_starts": len(call.since(asked_s, "input_audio_buffer.speech_started")),
         "first_audio_s": min(first_audio) - end_s if first_audio else None,
         "audio_s": sum(answer.audio_s for answer in answers()),
-        "reply": " | ".join(answer.text.strip() for answer in answers()),
+        "reply": " | ".join(answer.text.strip() for answer in answers() if answer.deltas),
     }
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,3 +36,14 @@ def go_first() -> None:
     autogroup = Path("/proc/self/autogroup")
     if autogroup.exists():
         autogroup.write_text(str(AHEAD))
+
+
+def bring_along(pids: Iterable[int]) -> None:
+    """Raise the sessions of processes that `go_first` does not reach.
+
+    A nice value is inherited; that of a session is not, and our server's workers lead sessions of
+    their own. Without this they would share the cores with all others, one part each.
+    """
+    for pid in pids:
+        with suppress(FileNotFoundError):  # it has ended, or there are no autogroups
+            Path(f"/proc/{pid}/autogroup").write_text(str(AHEAD))

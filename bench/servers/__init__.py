@@ -17,7 +17,8 @@ from pathlib import Path
 
 from c_programs import compiled
 from loadgen import Target
-from priority import go_first
+from priority import bring_along, go_first
+from process_tree import pids
 
 from servers.ours import (
     DUPLEX_ECHO_SCRIPT,
@@ -178,6 +179,8 @@ def running(
                     state = "ended" if ended else f"was not ready within {START_LIMIT_S:.0f} s"
                     raise RuntimeError(f"{server.name} {state}: {output.read()[-2000:]}")
                 time.sleep(0.1)
+            if urgent:
+                bring_along(pids(process.pid))
             yield Running(server, process.pid, port)
         finally:
             process.terminate()

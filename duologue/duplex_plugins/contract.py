@@ -33,8 +33,8 @@ class Capabilities:
         input_rate_hz: Rate of the ``Audio`` inputs and of the session's sample clock.
         output_rate_hz: Rate of the PCM in ``SayAudio``.
         hears_audio: Send ``Audio`` inputs.
-        reads_transcripts: Transcribe the person's speech and send ``UserTranscript``, whether or
-            not the client asked to see it.
+        reads_transcripts: Send ``UserTranscript``, whether or not the client asked to see it.
+        reads_partials: Also while the person still speaks: else only where the client sees it.
         decides_turns: The model itself begins responses (``BeginResponse``) and hears when it is
             interrupted: no detector runs, and its silence is no fault.
         tick_ms: Send ``Tick`` at this interval of real time; ``None``: never.
@@ -54,6 +54,7 @@ class Capabilities:
     output_rate_hz: int = 24000
     hears_audio: bool = False
     reads_transcripts: bool = False
+    reads_partials: bool = False
     decides_turns: bool = False
     tick_ms: int | None = None
     frame_ms: int | None = None
@@ -251,10 +252,7 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class AudienceChanged:
-    """Nobody takes in what is said any more, or somebody does again.
-
-    Comes only where ``Capabilities.backlog_ms`` is set.
-    """
+    """Nobody takes in what is said any more, or somebody does: where ``backlog_ms`` is set."""
 
     present: bool
 

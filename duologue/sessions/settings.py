@@ -46,8 +46,9 @@ class ListeningSettings(Section):
     check_ms: Positive = 64
     """Silence after which the end-of-turn model is asked."""
 
-    earliest_ms: Positive = 160
-    """Silence before which its yes does not count."""
+    earliest_ms: Positive = 288
+    """Silence before which its yes does not count. People pause for 200 to 260 ms between two
+    sentences, and work on the answer has begun already."""
 
     max_turn_ms: Positive = 60_000
     """Longest turn; what is said after it is the next one, once there is a pause in it."""

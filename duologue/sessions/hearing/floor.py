@@ -135,6 +135,11 @@ class UserFloor:
         return self._voiced
 
     @property
+    def is_voiced(self) -> bool:
+        """The newest window may be speech."""
+        return self._silence_from is None
+
+    @property
     def goes_on_from(self) -> int | None:
         """Where the longest turn was cut, if what was said there still has no pause."""
         return self._goes_on_from

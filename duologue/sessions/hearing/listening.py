@@ -80,6 +80,7 @@ class Listening:
 
     Args:
         transcribe_always: The plugin reads transcripts, whether or not the client does.
+        partials_always: It also reads them while the person speaks.
         retain: Keep audio for commits.
         rate_hz: Rate of the session's sample clock.
     """
@@ -91,6 +92,8 @@ class Listening:
         "_kept_silence",
         "_least_bytes",
         "_new_id",
+        "_partials",
+        "_partials_always",
         "_rate_hz",
         "_reopen_at",
         "_reported",
@@ -120,6 +123,7 @@ class Listening:
         capacity_ms: int,
         retain: bool,
         transcribe_always: bool,
+        partials_always: bool = False,
     ) -> None:
         self.audio = InputAudio(config.input_format, rate_hz, capacity_ms, retain=retain)
         self.floor = UserFloor(FloorPolicy(), rate_hz)
@@ -132,6 +136,8 @@ class Listening:
         self._new_id = new_id
         self._rate_hz = rate_hz
         self._transcribe_always = transcribe_always
+        self._partials_always = partials_always
+        self._partials = partials_always
         self.detecting = False
         """Turns are found by a detector, not committed by hand."""
 
@@ -175,6 +181,8 @@ class Listening:
         self._transcribing = self._settings.asr is not None and (
             self._transcribe_always or config.transcription is not None
         )
+        # They cost as much as all the rest of recognition: none is made that nobody reads.
+        self._partials = self._partials_always or config.transcription is not None
         was_detecting = self.detecting
         self.detecting = detection is not None and self._settings.vad is not None
         if detection is not None:
@@ -203,7 +211,10 @@ class Listening:
                     unneeded = min(unneeded, self.floor.goes_on_from)
                 self.audio.drop_before(unneeded)
         if self.turn is not None and self.turn.confirmed:
-            self._transcriber.append(self.turn.item_id, frame)
+            # In silence there is nothing new to tell, and the final of a turn that is over would
+            # have to wait for it.
+            wanted = self._partials and self.floor.is_voiced
+            self._transcriber.append(self.turn.item_id, frame, wanted=wanted)
         return frame
 
     def watch_detector(self, now: float) -> None:

@@ -36,7 +36,8 @@ class _Utterance:
     """Where the audio ended that the last final decode was asked for."""
     speculative: Transcript | None = None
     committed_at: int | None = None
-    last_partial: str = ""
+    last_text: str = ""
+    """Of the last answer before the turn was committed."""
     stable: str = ""
 
 
@@ -71,13 +72,17 @@ class Transcriber:
         self._requests.open(Asker.TRANSCRIBER, item_id, self._pipeline, more_input=True)
         self._feed(utterance, audio)
 
-    def append(self, item_id: str, audio: AudioFrame) -> None:
-        """More of the turn; asks for a partial when one is due."""
+    def append(self, item_id: str, audio: AudioFrame, *, wanted: bool = True) -> None:
+        """More of the turn; asks for a partial when one is due.
+
+        Args:
+            wanted: A partial would tell somebody something now; else it stays due.
+        """
         utterance = self._open.get(item_id)
         if utterance is None:
             return
         self._feed(utterance, audio)
-        if self._partial is None or utterance.asked_final_at is not None:
+        if not wanted or self._partial is None or utterance.asked_final_at is not None:
             # A recogniser answers the newest request alone: a partial would displace the final.
             return
         if audio.end_sample >= utterance.partial_due:
@@ -95,6 +100,8 @@ class Transcriber:
         utterance = self._open.get(item_id)
         if utterance is not None:
             utterance.asked_final_at = end_sample
+            # It will say all that a partial could.
+            utterance.partial_due = end_sample + (self._partial or 0)
             self._ask(utterance, "final", end_sample)
 
     def resume(self, item_id: str) -> None:
@@ -134,6 +141,7 @@ class Transcriber:
         if utterance.committed_at is not None:
             return self._finish(utterance, transcript)
         utterance.speculative = transcript
+        self._agree(utterance, transcript.text)
         return self._ready(utterance, transcript.text, TranscriptKind.SPECULATIVE)
 
     def failed(self, item_id: str) -> bool:
@@ -144,12 +152,16 @@ class Transcriber:
     def _on_partial(self, utterance: _Utterance, transcript: Transcript) -> TranscriptReady | None:
         if utterance.committed_at is not None or not transcript.text:
             return None
-        # What two answers in a row agree on, word by word, has proved to stay.
-        agreed = _common_words(utterance.last_partial, transcript.text)
+        self._agree(utterance, transcript.text)
+        return self._ready(utterance, transcript.text, TranscriptKind.PARTIAL)
+
+    @staticmethod
+    def _agree(utterance: _Utterance, text: str) -> None:
+        """What two answers in a row agree on, word by word, has proved to stay."""
+        agreed = _common_words(utterance.last_text, text)
         if agreed.startswith(utterance.stable):
             utterance.stable = agreed
-        utterance.last_partial = transcript.text
-        return self._ready(utterance, transcript.text, TranscriptKind.PARTIAL)
+        utterance.last_text = text
 
     def _finish(self, utterance: _Utterance, transcript: Transcript) -> TranscriptReady:
         del self._open[utterance.item_id]

@@ -43,6 +43,7 @@ class Bench:
         *,
         settings: ListeningSettings | None = None,
         transcribe: bool = False,
+        partials: bool = False,
         retain: bool = True,
     ) -> None:
         self.requests = Requests("s")
@@ -56,6 +57,7 @@ class Bench:
             capacity_ms=10_000,
             retain=retain,
             transcribe_always=transcribe,
+            partials_always=partials,
         )
 
     def hear(self, ms: int) -> None:

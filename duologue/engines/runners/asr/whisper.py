@@ -59,6 +59,8 @@ class WhisperSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         short_window_s: Window for audio that fits, at less than half the cost. Now and then the
             model loses its way in it and repeats itself; then a final is decoded again in the
             long one.
+        partial_window_s: Window for a partial that fits, a third cheaper again; what is repeated
+            in it is left out.
         doubt_log_prob: A final whose mean log-probability is lower is decoded again, too.
         beam_size: Alternatives that a final decode follows. A partial follows one.
         max_no_speech: Text with a higher probability of no speech is dropped.
@@ -72,6 +74,7 @@ class WhisperSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     compute_type: str = "int8"
     window_s: Seconds = 15.0
     short_window_s: Seconds = 10.0
+    partial_window_s: Seconds = 6.0
     doubt_log_prob: Annotated[float, msgspec.Meta(ge=-10, le=0)] = -0.4
     beam_size: Annotated[int, msgspec.Meta(ge=1, le=16)] = 2
     max_no_speech: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.5
@@ -82,6 +85,10 @@ class WhisperSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         """Check what concerns two fields."""
         if self.short_window_s > self.window_s:
             raise ValueError(f"short_window_s is {self.short_window_s}, window_s {self.window_s}")
+        if self.partial_window_s > self.short_window_s:
+            raise ValueError(
+                f"partial_window_s is {self.partial_window_s}, short_window_s {self.short_window_s}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +133,11 @@ class WhisperRunner:
         self._order = count(1)
 
     def warm_up(self) -> None:
-        """Decode silence in both windows."""
+        """Decode silence in all windows."""
         silence = mel.LogMelStream().frames(0)
         for window_s in (self._settings.window_s, self._settings.short_window_s):
             self._hear(silence, window_s, speech_s=1.0, final=True)
+        self._hear(silence, self._settings.partial_window_s, speech_s=1.0, final=False)
 
     def open(self, job: Job) -> None:
         """Begin an utterance."""
@@ -259,8 +267,11 @@ class WhisperRunner:
             return _NOTHING
         frames = utterance.frames(end)
         speech_s = end.sample / SPEECH_RATE_HZ
-        short = speech_s + _WINDOW_MARGIN_S <= settings.short_window_s
+        needed_s = speech_s + _WINDOW_MARGIN_S
+        short = needed_s <= settings.short_window_s
         window_s = settings.short_window_s if short else settings.window_s
+        if not final and needed_s <= settings.partial_window_s:
+            window_s = settings.partial_window_s
         heard = self._hear(frames, window_s, speech_s=speech_s, final=final, options=options)
         once = first_turn(heard.text)
         if short and final and (once is not None or heard.log_prob < settings.doubt_log_prob):

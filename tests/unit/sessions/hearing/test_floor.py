@@ -264,3 +264,12 @@ def check_grammar(events: list[FloorEvent], abandoned: list[int]) -> None:
         if isinstance(event, SpeechBegan | TurnOver):
             assert sample >= latest
             latest = sample
+
+
+def test_the_floor_is_voiced_until_a_window_is_silent() -> None:
+    floor = UserFloor(FloorPolicy(pause_ms=96), RATE_HZ)
+    for number, (probability, voiced) in enumerate(
+        [(0.9, True), (0.9, True), (0.1, False), (0.4, True), (0.1, False), (0.9, True)], 1
+    ):
+        floor.on_window(probability, number * WINDOW)
+        assert floor.is_voiced == voiced

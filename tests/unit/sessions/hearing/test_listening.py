@@ -170,11 +170,11 @@ def test_semantic_vad_asks_the_end_of_turn_model(eagerness: str) -> None:
     listening = bench.listening
     for window in range(1, 4):
         listening.on_activity(VoiceActivity(0.9, window * 512))
-    events = [e for w in range(4, 10) for e in listening.on_activity(VoiceActivity(0.0, w * 512))]
+    events = [e for w in range(4, 13) for e in listening.on_activity(VoiceActivity(0.0, w * 512))]
     assert len(events) == 2
     threshold, silence_ms = SEMANTIC_POLICIES[eagerness]
-    assert listening.on_end_of_turn(EndOfTurn(threshold - 0.01, 9 * 512)) == ()
-    assert len(listening.on_end_of_turn(EndOfTurn(threshold, 9 * 512))) == 1
+    assert listening.on_end_of_turn(EndOfTurn(threshold - 0.01, 12 * 512)) == ()
+    assert len(listening.on_end_of_turn(EndOfTurn(threshold, 12 * 512))) == 1
     assert silence_ms >= 700
 
 
@@ -299,3 +299,34 @@ def test_a_recogniser_that_is_lost_after_the_commit_leaves_the_turn_without_text
     utterance = bench.listening.commit_all()
     assert bench.listening.recogniser_ended(utterance.item_id, "")
     assert not bench.listening.recogniser_ended("unknown", "")
+
+
+def decodes(bench: Bench) -> list[DecodeSpeech]:
+    asked = [effect.payload for effect in bench.effects() if isinstance(effect, AppendInput)]
+    return [payload for payload in asked if isinstance(payload, DecodeSpeech)]
+
+
+@pytest.mark.parametrize("reader", ["nobody", "client", "plugin"])
+def test_partials_are_made_where_somebody_reads_them(reader: str) -> None:
+    bench = Bench(SemanticVad(), transcribe=True, partials=reader == "plugin")
+    if reader == "client":
+        bench.listening.configure(config(SemanticVad(), Transcription()))
+    bench.hear(1000)
+    bench.begin(200)
+    bench.hear(600)
+    assert decodes(bench) == ([] if reader == "nobody" else [DecodeSpeech("partial", 1600 * MS)])
+
+
+def test_no_partial_is_asked_for_in_silence() -> None:
+    bench = Bench(SemanticVad(), transcribe=True, partials=True)
+    bench.hear(1000)
+    for window in range(1, 5):
+        bench.listening.on_activity(VoiceActivity(0.9, window * 512))
+    bench.begin(0)
+    bench.listening.on_activity(VoiceActivity(0.1, 5 * 512))
+    bench.effects()
+    bench.hear(600)
+    assert decodes(bench) == []
+    bench.listening.on_activity(VoiceActivity(0.9, 6 * 512))
+    bench.hear(20)
+    assert decodes(bench) == [DecodeSpeech("partial", 1620 * MS)]

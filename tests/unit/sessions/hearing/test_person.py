@@ -102,7 +102,7 @@ def test_a_client_may_answer_by_itself() -> None:
 def test_the_end_of_turn_model_may_end_a_turn_early() -> None:
     call, _ = make_call(pipelines=("vad", "asr", "end_of_turn", STAGE))
     call.say(10)
-    call.hush(5)
+    call.hush(9)
     judge = call.engine.only("end_of_turn")
     heard_until = call.machine.listening.audio.next_sample
     call.engine.output(judge.request.id, EndOfTurn(0.9, heard_until))

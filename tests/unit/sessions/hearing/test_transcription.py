@@ -245,3 +245,35 @@ def test_the_stable_part_never_shrinks_and_there_is_one_final_transcript(
             assert ready.stable.startswith(stable)
             stable = ready.stable
             finals += ready.kind is TranscriptKind.FINAL
+
+
+def test_a_partial_stays_due_as_long_as_nobody_wants_it() -> None:
+    bench = Bench(partial_ms=500)
+    bench.transcriber.begin("a", frame(0, 100))
+    bench.transcriber.append("a", frame(100, 600), wanted=False)
+    assert bench.decodes() == []
+    bench.transcriber.append("a", frame(700, 20))
+    assert bench.decodes() == [DecodeSpeech("partial", 720)]
+
+
+def test_after_a_pause_the_next_partial_is_as_far_off_as_after_a_partial() -> None:
+    bench = Bench(partial_ms=500)
+    bench.transcriber.begin("a", frame(0, 100))
+    bench.transcriber.append("a", frame(100, 450))
+    bench.transcriber.pause("a", 500)
+    bench.transcriber.resume("a")
+    bench.transcriber.append("a", frame(550, 400))
+    assert bench.decodes() == [DecodeSpeech("final", 500)]
+    bench.transcriber.append("a", frame(950, 50))
+    assert bench.decodes() == [DecodeSpeech("partial", 1000)]
+
+
+def test_what_was_understood_at_a_pause_counts_as_an_answer_that_words_are_agreed_with() -> None:
+    bench = Bench()
+    bench.transcriber.begin("a", frame(0, 400))
+    bench.transcriber.pause("a", 300)
+    bench.answer("I feel tired", 300)
+    bench.transcriber.resume("a")
+    partial = bench.answer("I feel tired today", 900, "partial")
+    assert partial is not None
+    assert partial.stable == "I feel tired"

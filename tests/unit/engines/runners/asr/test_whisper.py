@@ -109,10 +109,16 @@ def run(runner: WhisperRunner, *jobs: Job) -> list[tuple[str, str, str]]:
     return answers
 
 
-@pytest.mark.parametrize(("length_s", "frames"), [(1.5, 1000), (9.4, 1000), (9.6, 1500)])
-@pytest.mark.parametrize(("request_", "beam_size"), [(final, 2), (partial, 1)])
-def test_audio_is_decoded_in_the_short_window_if_it_fits_and_finals_with_a_beam(
-    length_s: float, frames: int, request_: Callable[[float], DecodeSpeech], beam_size: int
+@pytest.mark.parametrize(
+    ("request_", "beam_size", "length_s", "frames"),
+    [
+        *((final, 2, 1.5, 1000), (final, 2, 9.4, 1000), (final, 2, 9.6, 1500)),
+        *((partial, 1, 1.5, 600), (partial, 1, 5.4, 600), (partial, 1, 5.6, 1000)),
+        (partial, 1, 9.6, 1500),
+    ],
+)
+def test_audio_is_decoded_in_the_shortest_window_and_finals_with_a_beam(
+    request_: Callable[[float], DecodeSpeech], beam_size: int, length_s: float, frames: int
 ) -> None:
     model = Model()
     runner = WhisperRunner(SETTINGS, model)
@@ -360,10 +366,12 @@ def test_what_cannot_be_heard_fails_its_job_alone(payload: Payload, word: str) -
     assert text_of(good) == [("final", "a1.00")]
 
 
-def test_warming_up_uses_both_windows() -> None:
+def test_warming_up_uses_all_windows() -> None:
     model = Model()
     WhisperRunner(SETTINGS, model).warm_up()
-    assert [(call.frames, call.beam_size) for call in model.calls] == [(1500, 2), (1000, 2)]
+    assert [(call.frames, call.beam_size) for call in model.calls] == [
+        *((1500, 2), (1000, 2), (600, 1))
+    ]
 
 
 def test_a_closed_job_is_forgotten() -> None:
@@ -377,6 +385,8 @@ def test_a_closed_job_is_forgotten() -> None:
 def test_settings_are_checked() -> None:
     with pytest.raises(msgspec.ValidationError, match=r"short_window_s is 20\.0"):
         msgspec.convert({"model_path": "x", "short_window_s": 20.0}, WHISPER.settings)
+    with pytest.raises(msgspec.ValidationError, match=r"partial_window_s is 12\.0"):
+        msgspec.convert({"model_path": "x", "partial_window_s": 12.0}, WHISPER.settings)
     with pytest.raises(msgspec.ValidationError, match="beam"):
         msgspec.convert({"model_path": "x", "beam": 5}, WHISPER.settings)
 
