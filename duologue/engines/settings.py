@@ -24,8 +24,8 @@ class RaySettings(Section):
     """Time in which the cluster must have been joined."""
 
     place_timeout_s: Seconds = 60.0
-    """Time in which the cluster must have found room for the workers of a pipeline; longer where it
-    starts machines of its own accord."""
+    """Time in which the cluster must have found room for the workers of a pipeline, and started
+    their actors; longer where it starts machines of its own accord."""
 
 
 class EngineSettings(Section):

@@ -12,13 +12,12 @@ import socket
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from duologue.clients.client import DuplexClient
-from duologue.clients.responses import Response
+from tests.cluster.far_voice import begun, speaking
 from tests.fakes.two_nodes import ROOT, TwoNodes
 from tests.faults.server_process import server_process
 from tests.patience import until
@@ -80,7 +79,6 @@ async def test_the_pages_commands_draw_a_picture_on_the_other_node(
     config["gateway"] = {"port": 0}
     # A test has less patience.
     config["engine"]["restart_backoff_max_s"] = 1
-    config["engine"]["ray"]["place_timeout_s"] = 10
     async with server_process(tmp_path, config) as server:
         status, answer = await draw(server.port)
         assert status == 200, answer
@@ -103,8 +101,9 @@ async def test_the_pages_commands_draw_a_picture_on_the_other_node(
 async def test_a_call_is_spoken_by_a_stage_on_the_other_node_and_outlives_its_worker(
     nodes: TwoNodes, tmp_path: Path
 ) -> None:
+    head = f"{MOVED['10.0.0.1']}:{port()}"
     async with (
-        server_process(tmp_path, speaking(tmp_path)) as server,
+        server_process(tmp_path, speaking(tmp_path, "pictures", head)) as server,
         DuplexClient.connect(f"127.0.0.1:{server.port}", reconnect=None) as call,
     ):
         first = await begun(call)
@@ -117,39 +116,3 @@ async def test_a_call_is_spoken_by_a_stage_on_the_other_node_and_outlives_its_wo
         server.kill(signal.SIGKILL)
         await server.ended()
     await until(lambda: nodes.workers() == [])
-
-
-def speaking(folder: Path) -> dict[str, Any]:
-    """A server whose voice is on the other machine."""
-    voice = {
-        "name": "voice",
-        "runner": "tone",
-        "executor": "ray",
-        "max_jobs": 4,
-        "queue": 4,
-        "resources": {"others": {"pictures": 1}},
-    }
-    path = folder / "voice.yaml"
-    path.write_text(yaml.safe_dump({"name": "voice", "stages": [voice]}))
-    options = {"lines": ["and so on " * 60], "pipeline": "voice"}
-    return {
-        "models": [{"name": "far", "plugin": "scripted", "options": options}],
-        "engine": {
-            "pipelines": [],
-            "pipeline_files": [str(path)],
-            "ray": {"address": f"{MOVED['10.0.0.1']}:{port()}", "place_timeout_s": 30},
-            "restart_backoff_max_s": 1,
-        },
-        "gateway": {"port": 0, "drain_timeout_s": 0},
-        "sessions": {"listening": {"vad": None, "end_of_turn": None, "asr": None}},
-    }
-
-
-async def begun(call: DuplexClient) -> Response:
-    """Ask; returns the answer as soon as some of it is heard."""
-    answers = call.responses()
-    await call.say_text("hello")
-    answer = await anext(aiter(answers))
-    async for _ in answer.chunks():
-        break
-    return answer

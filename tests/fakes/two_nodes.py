@@ -35,11 +35,16 @@ if os.geteuid() != 0:
 _STARTED = "Ray runtime started"
 
 
-@cache
-def address() -> str:
-    """Where its head is, or will be."""
+def free_address() -> str:
+    """Where a head can be."""
     with socket.create_server((HERE, 0)) as free:
         return f"{HERE}:{free.getsockname()[1]}"
+
+
+@cache
+def address() -> str:
+    """Where the head is, or will be, of the cluster that most tests share."""
+    return free_address()
 
 
 class TwoNodes:
@@ -84,6 +89,14 @@ class TwoNodes:
         node.terminate()
         node.communicate()
 
+    def lose_the_head(self) -> None:
+        """Let the machine of the head be gone, and wait until the others have given it up."""
+        head, *others = self._nodes
+        head.terminate()
+        for node in (head, *others):
+            node.communicate()
+        self._nodes.clear()
+
     def stop(self) -> None:
         """Stop all nodes; what is left of them is killed."""
         while self._nodes:
@@ -94,16 +107,16 @@ class TwoNodes:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def usual() -> tuple[tuple[str, ...], tuple[str, ...]]:
+def usual(head: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The options of two nodes with four cores each, called ``here`` and ``there``."""
-    port = address().rpartition(":")[2]
+    port = head.rpartition(":")[2]
     return (
         (
             *("--head", f"--node-ip-address={HERE}", f"--port={port}", "--num-cpus=4"),
             *("--include-dashboard=false", '--resources={"here": 4}'),
         ),
         (
-            *(f"--address={address()}", f"--node-ip-address={THERE}", "--num-cpus=4"),
+            *(f"--address={head}", f"--node-ip-address={THERE}", "--num-cpus=4"),
             '--resources={"there": 4}',
         ),
     )

@@ -122,10 +122,12 @@ class Driver:
 
     async def _live(self, order: messages.Find) -> None:
         actor: Actor | None = None
+        reserved = False
         how = "it was killed"
         try:
             async with asyncio.timeout(self._place_timeout_s):
                 await self._cluster.reserve(order.place)
+                reserved = True
                 actor = await self._cluster.start(order.place)
                 host, port = await actor.listen()
             self._say(messages.Found(order.id, host, port))
@@ -133,7 +135,10 @@ class Driver:
             self._say(messages.Born(order.id))
             how = await actor.wait()
         except TimeoutError:
-            how = await self._cluster.give_up(order.place)
+            if reserved:
+                how = f"its actor did not start within {self._place_timeout_s:g} s"
+            else:
+                how = await self._cluster.give_up(order.place)
         except EngineError as exc:
             how = exc.message
         finally:

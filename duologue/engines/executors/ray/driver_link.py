@@ -89,7 +89,8 @@ class DriverLink(asyncio.Protocol):
             await self.close()
             if isinstance(exc, TimeoutError):
                 raise EngineError(
-                    f"the Ray cluster at {order.address!r} was not joined within {timeout_s:g} s"
+                    f"the Ray cluster at {order.address!r} was not joined within {timeout_s:g} s; "
+                    "is its head there, and this machine part of it ('ray start')?"
                 ) from exc
             raise
 

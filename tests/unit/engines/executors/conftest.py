@@ -9,7 +9,7 @@ import pytest_asyncio
 from _pytest.mark import ParameterSet
 
 from duologue.engines.executors.base import Executor
-from tests.fakes.two_nodes import TwoNodes, usual
+from tests.fakes.two_nodes import TwoNodes, address, usual
 from tests.unit.engines.executors.kinds import KINDS
 
 
@@ -25,7 +25,7 @@ def _kinds(*, with_processes: bool) -> list[ParameterSet]:
 def two_nodes() -> Iterator[TwoNodes]:
     two = TwoNodes()
     try:
-        two.start(*usual())
+        two.start(*usual(address()))
         yield two
     finally:
         two.stop()

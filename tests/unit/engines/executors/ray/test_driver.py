@@ -32,6 +32,7 @@ class Played:
         self.room = asyncio.Event()
         self.joinable = True
         self.left = False
+        self.hangs = False
         self.killed = 0
         self.problem = ""
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -55,6 +56,8 @@ class Played:
     # Of the actor
 
     async def listen(self) -> tuple[str, int]:
+        if self.hangs:
+            await asyncio.Event().wait()
         return "10.0.0.2", 4000
 
     async def bear(self, birth: Birth, secret: bytes) -> None:
@@ -118,6 +121,15 @@ async def test_where_there_is_no_room_in_time_it_says_what_there_is() -> None:
     async with driving(place_timeout_s=0.01) as scene:
         scene.driver.take(Find(1, PLACE, BIRTH, b"secret"))
         await scene.says(Gone(1, "no room for speech"))
+
+
+async def test_where_there_is_room_and_no_actor_in_time_it_says_so() -> None:
+    async with driving(place_timeout_s=0.01) as scene:
+        scene.cluster.room.set()
+        scene.cluster.hangs = True
+        scene.driver.take(Find(1, PLACE, BIRTH, b"secret"))
+        await scene.says(Gone(1, "its actor did not start within 0.01 s"))
+        assert scene.cluster.killed == 1
 
 
 async def test_a_worker_that_cannot_be_started_is_gone_with_the_reason() -> None:
