@@ -19,7 +19,8 @@ from duologue.engines.models.moshi_lm.config import MOSHI
 from duologue.engines.models.moshi_lm.prompt import moshi_prompt
 from duologue.engines.payloads import LockstepStart
 from duologue.engines.runners.registry import RunnerType, Wake
-from duologue.engines.runners.streaming_lm.engine import EngineLimits, Opening
+from duologue.engines.runners.streaming_lm.engine import EngineLimits
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.pages import PageLimits, Shortened
 from duologue.engines.runners.streaming_lm.prepared import Costs, Samples
 from duologue.engines.runners.streaming_lm.runner import StreamingLm

@@ -16,7 +16,8 @@ from bench.moshi_setups import Setup, open_aged
 from bench.moshi_watch import Watched, WatchedLoop
 from duologue.engines.arbiter.device_arbiter import Beat
 from duologue.engines.models.moshi_lm.prompt import Prompt, personaplex_prompt
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
+from duologue.engines.runners.streaming_lm.engine import FrameEngine
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.switch_interval import prompt_switches
 from duologue.engines.runners.streaming_lm.tick_loop import (

@@ -14,7 +14,8 @@ from bench.moshi_hall import PROMPT_FRAMES, persona
 from bench.moshi_setups import Setup, facts
 from bench.process_tree import resident_kib
 from bench.report import Row
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
+from duologue.engines.runners.streaming_lm.engine import FrameEngine
+from duologue.engines.runners.streaming_lm.opening import Opening
 
 CYCLES = 1000
 SETTLED = 100

@@ -14,9 +14,10 @@ from bench.report import Row
 from duologue.codecs.mimi import MimiConfig
 from duologue.engines.models.moshi_lm.config import MOSHI, MoshiConfig, tiny
 from duologue.engines.models.moshi_lm.prompt import moshi_prompt
-from duologue.engines.runners.streaming_lm.engine import EngineLimits, FrameEngine, Opening
+from duologue.engines.runners.streaming_lm.engine import EngineLimits, FrameEngine
 from duologue.engines.runners.streaming_lm.frame_step import Network
 from duologue.engines.runners.streaming_lm.loading import TINY_CODEC
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.pages import PageLimits
 from duologue.engines.runners.streaming_lm.prepared import Costs
 

@@ -20,7 +20,8 @@ from bench.moshi_setups import (
 from bench.report import Row
 from duologue.engines.models.moshi_lm.config import MOSHI
 from duologue.engines.models.moshi_lm.prompt import personaplex_prompt
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
+from duologue.engines.runners.streaming_lm.engine import FrameEngine
+from duologue.engines.runners.streaming_lm.opening import Opening
 
 FRAMES = 120
 WARM_UP = 10

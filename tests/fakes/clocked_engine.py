@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from duologue.engines.runners.streaming_lm.engine import EngineLimits, Opening
+from duologue.engines.runners.streaming_lm.engine import EngineLimits
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.pages import PageLimits, Shortened
 from duologue.engines.runners.streaming_lm.prepared import Costs, Samples
 from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame

@@ -16,7 +16,7 @@ from duologue.engines.models.moshi_lm.sampling import taste_of
 from duologue.engines.models.moshi_lm.tokenizer import TextTokenizer
 from duologue.engines.models.moshi_lm.voice_prompt import VoicePrompt, load_voice
 from duologue.engines.payloads import NOT_SAID, LockstepStart
-from duologue.engines.runners.streaming_lm.engine import Opening
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.token_log import TokenLog
 
 UNKNOWN_VOICE = "invalid_request"

@@ -21,8 +21,9 @@ from duologue.codecs.mimi import Mimi
 from duologue.core.errors import ConfigError
 from duologue.engines.models.moshi_lm.token_grid import Frame, Row, rows
 from duologue.engines.runners.streaming_lm.eight_bits import narrow_layers
-from duologue.engines.runners.streaming_lm.engine import EngineLimits, FrameEngine, Opening
+from duologue.engines.runners.streaming_lm.engine import EngineLimits, FrameEngine
 from duologue.engines.runners.streaming_lm.frame_step import Network
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.pages import PageLimits
 from duologue.engines.runners.streaming_lm.prepared import Samples
 from duologue.engines.runners.streaming_lm.teacher_forcing import (

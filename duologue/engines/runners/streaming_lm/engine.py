@@ -20,11 +20,12 @@ import torch
 from torch import Tensor
 
 from duologue.core.errors import CapacityError
-from duologue.engines.models.moshi_lm.prompt import Prompt
 from duologue.engines.models.moshi_lm.sampling import Taste
 from duologue.engines.models.moshi_lm.token_grid import Frame, Row, rows
 from duologue.engines.runners.streaming_lm.captured import Input
 from duologue.engines.runners.streaming_lm.frame_step import FrameStep, Network
+from duologue.engines.runners.streaming_lm.kept_beginnings import KeptBeginnings
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.pages import CopyPage, PageLimits, Pages, Shortened
 from duologue.engines.runners.streaming_lm.prepared import (
     Costs,
@@ -58,29 +59,6 @@ class EngineLimits:
     buckets: tuple[int, ...]
     chunks: tuple[int, ...] = (64, 256)
     eight_bit_kv: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """How a stream begins.
-
-    Args:
-        voice: Ready-made embeddings of the first positions, [n, D], before the rows of the prompt.
-        name: Of this beginning, the same for all that begin so; empty: it is not shared.
-        pinned: Keep seeing all of it when the window slides.
-    """
-
-    prompt: Prompt
-    voice: Tensor | None = None
-    taste: Taste = field(default_factory=Taste)
-    seed: int = 0
-    name: str = ""
-    pinned: bool = False
-
-    @property
-    def positions(self) -> int:
-        """How many positions come before the first frame."""
-        return len(self.prompt.rows) + (0 if self.voice is None else len(self.voice))
 
 
 @dataclass(eq=False, slots=True)
@@ -122,6 +100,7 @@ class FrameEngine:
         self._waiting: deque[_Stream] = deque()
         self._frames: dict[int, PreparedFrames] = {}
         self._prefills: dict[int, PreparedPrefill] = {}
+        self._kept: KeptBeginnings | None = None
         self.shortened: list[Shortened] = []
         """Windows that had to become shorter since somebody last took note."""
 
@@ -144,6 +123,7 @@ class FrameEngine:
                 self._frames[count] = PreparedFrames(self._step, count, self.frame_samples, pool)
             if progress is not None:
                 progress(done, len(jobs))
+        self._kept = KeptBeginnings(self._step, self.pages, self.limits.pages.prefixes, pool)
         if self.on_gpu:
             # What was loaded is never garbage, and to look through all of it takes longer than a
             # frame may be late.
@@ -189,18 +169,22 @@ class FrameEngine:
         self._free.pop()
         begun = TokenLog(self.config, opening.positions - 1, opening.prompt.last)
         stream = _Stream(slot, opening, begun, opening.positions, opening.prompt.last)
-        voice = [] if opening.voice is None else list(opening.voice)
-        given: list[Row | Tensor] = [*voice, *opening.prompt.rows]
-        # The last position is read again, since what follows is drawn from it.
-        there = min(there, len(given) - 1)
-        self.pages.truncate(slot, there)
+        given = opening.rows()
+        if there == len(given) and not self._may_begin(stream):
+            there -= 1  # what follows is drawn from the last position, so it is read again
+            self.pages.truncate(slot, there)
         if opening.pinned:
             self.pages.pin(slot, opening.positions)
         stream.rows.extend(given[there:])
         self._enter(stream)
+        if not stream.rows:
+            self._waiting.rotate(1)  # what takes so little waits for nobody's reading
         if log is not None and log.end > stream.base:
             self._go_through(stream, log)
         return slot
+
+    def _may_begin(self, stream: _Stream) -> bool:
+        return self._kept is not None and self._kept.take(stream.opening.name, stream.slot)
 
     def _go_through(self, stream: _Stream, log: TokenLog) -> None:
         begin = max(stream.base, log.oldest + 1)
@@ -293,8 +277,11 @@ class FrameEngine:
 
     @property
     def waiting(self) -> int:
-        """How many positions have to be read before all streams are live."""
-        return sum(len(stream.rows) for stream in self._waiting)
+        """How many positions have to be read before all streams are live.
+
+        A stream that has only to begin counts as one.
+        """
+        return sum(max(1, len(stream.rows)) for stream in self._waiting)
 
     @property
     def waiting_position(self) -> int:
@@ -319,12 +306,21 @@ class FrameEngine:
     def prefill(self, most: int | None = None) -> list[int]:
         """Read some of the positions that wait, and return the slots that are live now.
 
+        Where all of a stream's beginning is there, nothing is read: it begins, and costs less.
+
         Args:
             most: How many positions at most; None: as many as one chunk has.
         """
         chunks = [n for n in self.limits.chunks if most is None or n <= most]
         if not self._waiting or not chunks:
             return []
+        if not self._waiting[0].rows:
+            assert self._kept is not None, "only what is kept is there"
+            stream = self._waiting.popleft()
+            self._kept.begin(stream.slot, stream.last)
+            self._wait()
+            stream.live = True
+            return [stream.slot]
         count = min(self.waiting, chunks[-1])
         count = chunks[min(bisect_left(chunks, count), len(chunks) - 1)]
         job = self._prefills[count]
@@ -405,15 +401,12 @@ class FrameEngine:
         self._step.state.draw_as(stream.slot, stream.opening.taste, seed)
 
     def _begin(self, job: PreparedPrefill, stream: _Stream, row: int, hidden: Tensor) -> None:
-        job.chosen.values[0] = row
-        job.ends.values[0] = job.places.values[row]
-        job.before.values[0] = (*stream.last.said, *stream.last.heard)
-        job.begin(self._step, hidden)
+        end, opening = self.pages.end(stream.slot), stream.opening
+        job.beginning.run(hidden, row, stream.slot, end - 1, stream.last)
         self._wait()
         stream.live = True
-        opening = stream.opening
-        if opening.name and self.pages.end(stream.slot) == opening.positions:
-            self.pages.keep(stream.slot, opening.name)
+        if opening.name and end == opening.positions and self._kept is not None:
+            self._kept.keep(opening.name, stream.slot, hidden[row])
 
     def _extend(self, slot: int, count: int) -> None:
         begin = self.pages.end(slot)

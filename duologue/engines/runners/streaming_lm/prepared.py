@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from duologue.engines.models.moshi_lm.token_grid import Frame
 from duologue.engines.runners.streaming_lm.captured import Captured, Input, Output
 from duologue.engines.runners.streaming_lm.frame_step import PLACE, FrameStep
 from duologue.engines.runners.streaming_lm.pages import PageLimits
@@ -48,20 +49,49 @@ class PreparedFrames:
         return self._samples.values, self._tokens.values  # type: ignore[return-value]
 
 
+class PreparedBeginning:
+    """The first draw of one stream, from what was read before it.
+
+    Args:
+        hidden: What was read; on a GPU it is found at this place each time.
+    """
+
+    __slots__ = ("_before", "_chosen", "_ends", "_hidden", "_run", "_step")
+
+    def __init__(self, step: FrameStep, hidden: Tensor, pool: object) -> None:
+        config, device = step.network.config, step.network.device
+        self._step = step
+        self._hidden = hidden
+        self._chosen = Input((1,), torch.int64, device)
+        self._ends = Input((1, PLACE), torch.int32, device)
+        mask(self._ends, step.slots)
+        self._before = Input((1, 2 * config.codebooks), torch.int32, device)
+        self._run = Captured(self._choose, device, pool)
+
+    def run(self, hidden: Tensor, row: int, slot: int, position: int, before: Frame) -> None:
+        """Let a stream begin.
+
+        Args:
+            row: Of ``hidden``, that of the stream's last position.
+            position: That one; ``before``: the frame that it ends.
+        """
+        self._hidden = hidden
+        self._chosen.values[0] = row
+        self._ends.values[0] = (slot, 0, position)
+        self._before.values[0] = (*before.said, *before.heard)
+        for each in (self._chosen, self._ends, self._before):
+            each.send()
+        self._run()
+
+    def _choose(self) -> None:
+        places = self._ends.tensor
+        self._step.begin(self._hidden, self._chosen.tensor, places, self._before.tensor)
+
+
 class PreparedPrefill:
     """A prefill of one number of positions, and the beginnings that follow it."""
 
-    __slots__ = (
-        "_begin",
-        "_read",
-        "before",
-        "chosen",
-        "ends",
-        "given",
-        "is_given",
-        "places",
-        "tokens",
-    )
+    __slots__ = ("_read", "beginning", "given", "is_given", "places", "tokens")
 
     def __init__(self, step: FrameStep, count: int, pool: object) -> None:
         network, device = step.network, step.network.device
@@ -79,31 +109,13 @@ class PreparedPrefill:
             device,
             pool,
         )
-        hidden = self._read()
-        self.chosen = Input((1,), torch.int64, device)
-        self.ends = Input((1, PLACE), torch.int32, device)
-        mask(self.ends, step.slots)
-        self.before = Input((1, 2 * network.config.codebooks), torch.int32, device)
-        # On a GPU, what was read is found at the same place each time.
-        self._begin = Captured(lambda: self._choose(step, hidden), device, pool)
+        self.beginning = PreparedBeginning(step, self._read(), pool)
 
     def read(self) -> Tensor:
         """Read the positions that were written to the inputs."""
         for each in (self.tokens, self.places, self.is_given):
             each.send()
         return self._read()
-
-    def begin(self, step: FrameStep, hidden: Tensor) -> None:
-        """Let one stream begin after the position ``chosen``."""
-        for each in (self.chosen, self.ends, self.before):
-            each.send()
-        if hidden.is_cuda:
-            self._begin()
-        else:
-            self._choose(step, hidden)
-
-    def _choose(self, step: FrameStep, hidden: Tensor) -> None:
-        step.begin(hidden, self.chosen.tensor, self.ends.tensor, self.before.tensor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +182,9 @@ def measure(
 
 
 def _whole(step: FrameStep, prefill: PreparedPrefill) -> None:
-    prefill.begin(step, prefill.read())
+    hidden, config = prefill.read(), step.network.config
+    nobody = Frame(config.text_padding, config.silence, config.silence)
+    prefill.beginning.run(hidden, 0, step.slots, 0, nobody)
     wait(step)
 
 

@@ -15,8 +15,9 @@ from duologue.core.errors import CapacityError, EngineError
 from duologue.engines.arbiter.device_arbiter import IDLE, Beat
 from duologue.engines.frame_counts import NO_FRAMES, FrameCounts
 from duologue.engines.models.moshi_lm.sampling import Taste
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
+from duologue.engines.runners.streaming_lm.engine import FrameEngine
 from duologue.engines.runners.streaming_lm.heard_audio import HeardAudio, Samples
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame
 from duologue.engines.runners.streaming_lm.ticks.frame_deadline import (

@@ -8,7 +8,8 @@ import torch
 
 from duologue.core.errors import CapacityError
 from duologue.engines.models.moshi_lm.sampling import GREEDY
-from duologue.engines.runners.streaming_lm.engine import FrameEngine, Opening
+from duologue.engines.runners.streaming_lm.engine import FrameEngine
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.spoken_frame import SpokenFrame
 from tests.unit.engines.runners.streaming_lm.tiny_network import (
     CONFIG,
@@ -155,13 +156,6 @@ def test_a_shared_beginning_changes_nothing() -> None:
             talk(one, opened[-1], 3, seed=seed)
         results.append([tokens(talk(one, each, 5, seed=9)) for each in opened])
     assert results[0] == results[1]
-
-
-def test_shared_pages_are_not_read_again() -> None:
-    one = engine()
-    start(one, Opening(persona(), name="voice"))
-    one.open(Opening(persona(), name="voice"))
-    assert one.waiting == 1
 
 
 def test_embeddings_of_a_voice_are_taken_as_they_are() -> None:

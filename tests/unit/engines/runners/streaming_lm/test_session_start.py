@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from duologue.engines.models.moshi_lm.config import MOSHI
 from duologue.engines.models.moshi_lm.prompt import Prompt, moshi_prompt
-from duologue.engines.runners.streaming_lm.engine import Opening
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.prepared import Costs
 from duologue.engines.runners.streaming_lm.tick_loop import (
     SPARE_S,
@@ -30,7 +30,6 @@ from duologue.engines.runners.streaming_lm.ticks.frame_groups import (
 )
 from tests.fakes.clocked_engine import FRAME_SAMPLES, ClockedEngine
 from tests.unit.engines.runners.streaming_lm.tiny_network import engine as tiny_engine
-from tests.unit.engines.runners.streaming_lm.tiny_network import opening as tiny_opening
 from tests.unit.engines.runners.streaming_lm.tiny_network import persona as tiny_persona
 
 pytestmark = pytest.mark.torch
@@ -170,16 +169,3 @@ def test_a_thousand_calls_leave_the_pages_as_one_did() -> None:
             free.add(engine.pages.free)
     assert len(free) == 1
     assert engine.streams == engine.waiting == 0
-
-
-def test_the_second_call_of_a_persona_reads_one_position_of_it() -> None:
-    engine = tiny_engine()
-    first = engine.open(Opening(tiny_persona(9), seed=1, name="kind"))
-    whole = engine.waiting
-    while not engine.is_live(first):
-        engine.prefill()
-    engine.open(Opening(tiny_persona(9), seed=2, name="kind"))
-    assert whole > 1
-    assert engine.waiting == 1
-    engine.open(tiny_opening(prompt=tiny_persona(9)))
-    assert engine.waiting == 1 + whole

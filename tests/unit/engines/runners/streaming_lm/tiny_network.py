@@ -16,8 +16,9 @@ from duologue.engines.models.moshi_lm.config import tiny
 from duologue.engines.models.moshi_lm.prompt import Prompt, moshi_prompt, personaplex_prompt
 from duologue.engines.models.moshi_lm.random_checkpoint import save_random
 from duologue.engines.models.moshi_lm.sampling import Taste
-from duologue.engines.runners.streaming_lm.engine import EngineLimits, FrameEngine, Opening, Samples
+from duologue.engines.runners.streaming_lm.engine import EngineLimits, FrameEngine, Samples
 from duologue.engines.runners.streaming_lm.frame_step import Network
+from duologue.engines.runners.streaming_lm.opening import Opening
 from duologue.engines.runners.streaming_lm.pages import PageLimits
 
 WINDOW = 24
