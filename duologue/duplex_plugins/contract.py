@@ -1,9 +1,8 @@
 """The plugin contract: the policy of one model, pure and small.
 
-``step(state, input) -> effects`` is called with one closed union of inputs and returns a list of
-one closed union of effects. It never waits, reads no clock, knows no socket; the session applies
-the effects. Whatever waits or computes is a request to a pipeline of the engine, made by
-``StartRequest`` and answered by ``RequestOutput``.
+``step(state, input) -> effects`` takes one of a closed union of inputs and returns a list of those
+of another. It never waits, reads no clock, knows no socket; the session applies the effects. What
+waits or computes is a request to a pipeline: ``StartRequest``, answered by ``RequestOutput``.
 
 A plugin never has to guard against late output of an interrupted response: the session cancels
 the requests of that response, drops what is still on its way, and then says ``Interrupted``.
@@ -20,6 +19,7 @@ import msgspec
 
 from duologue.core.audio import AudioFrame
 from duologue.duplex_plugins.one_shot import NOTHING_ALONE, OneShot
+from duologue.duplex_plugins.persona import ANYBODY, AS_IT_LIKES, Draws, Persona
 from duologue.duplex_plugins.retention import DEFAULT_RETENTION, Retention
 from duologue.duplex_plugins.stream_noted import StreamNoted
 from duologue.engines.payloads import NO_TOOLS, Payload, SpeechMark, TokenUsage, ToolCall, Tools
@@ -46,6 +46,7 @@ class Capabilities:
         voices: Names that a client may ask for; the first is the default.
         speaks: The model can answer with audio.
         sees: The model understands pictures; without it they are refused.
+        persona: What it can be told of who it is, and of how it draws.
         one_shot: What it can do without a session.
         resident: The pipeline of which each session holds a place as long as it lasts; "": none.
     """
@@ -63,6 +64,7 @@ class Capabilities:
     voices: tuple[str, ...] = ("default",)
     speaks: bool = True
     sees: bool = False
+    persona: Persona = ANYBODY
     one_shot: OneShot = NOTHING_ALONE
     resident: str = ""
 
@@ -75,6 +77,7 @@ class PluginConfig:
     voice: str | None = None
     speed: float = 1.0
     temperature: float | None = None
+    draws: Draws = AS_IT_LIKES
     max_output_tokens: int | None = None
     audio_out: bool = True
     """The client wants to hear the answer, not only read it."""
@@ -143,10 +146,7 @@ class TranscriptKind(Enum):
 
 
 class Audio(msgspec.Struct, frozen=True, gc=False):
-    """The person's microphone, in order, without gaps.
-
-    A struct like ``SayAudio``, since one is made for every frame.
-    """
+    """The person's microphone, without gaps. A struct, since one is made for every frame."""
 
     frame: AudioFrame
 

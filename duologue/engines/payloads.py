@@ -332,6 +332,7 @@ class LockstepStart(PayloadBase, frozen=True):
             numbers. ``NOT_SAID`` stands for all that was said in a frame that was taken back.
         temperature: How daring it is, in words and sound; 0: always the likeliest; ``None``: as it
             was made for.
+        top_k: Among how many of the likeliest it draws, in words and sound; ``None``: likewise.
     """
 
     instructions: str = ""
@@ -340,6 +341,7 @@ class LockstepStart(PayloadBase, frozen=True):
     pins_persona: bool = False
     log: bytes = b""
     temperature: float | None = None
+    top_k: int | None = None
 
 
 class LockstepRewind(PayloadBase, frozen=True):
@@ -353,9 +355,10 @@ class LockstepRewind(PayloadBase, frozen=True):
 
 
 class LockstepTaste(PayloadBase, frozen=True):
-    """From the next frame on, be as daring as this; see ``LockstepStart.temperature``."""
+    """From the next frame on, be as daring as this; see ``LockstepStart``."""
 
     temperature: float | None
+    top_k: int | None = None
 
 
 class LockstepFreeze(PayloadBase, frozen=True):

@@ -60,6 +60,15 @@ class Supported:
     transcribes: bool = True
     """A session may be for transcription alone."""
 
+    persona_stays: bool = False
+    """The model has begun to speak, and voice, instructions and seed are what it began with."""
+
+    reads_instructions: bool = True
+    """They reach the model. Where they do not, they may say anything at any time."""
+
+    sampling: bool = True
+    """The model can be told from how many tokens it draws, and from which seed."""
+
 
 ANYTHING = Supported()
 

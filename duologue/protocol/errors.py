@@ -77,6 +77,9 @@ class ErrorCode(StrEnum):
     UNSUPPORTED_AUDIO_FORMAT = "unsupported_audio_format"
     INVALID_EVENT_ACK = "invalid_event_ack"
     MODEL_UPDATE_UNSUPPORTED = "model_update_unsupported"
+    CANNOT_UPDATE_VOICE = "cannot_update_voice"
+    CANNOT_UPDATE_INSTRUCTIONS = "cannot_update_instructions"
+    CANNOT_UPDATE_SEED = "cannot_update_seed"
     RESUME_UNSUPPORTED = "unsupported_session_resume"
     INVALID_RESUME = "invalid_session_resume"
     INVALID_RESUME_TOKEN = "invalid_resume_token"
@@ -207,6 +210,15 @@ ERROR_TABLE: Mapping[ErrorCode, ErrorRow] = MappingProxyType(
         ErrorCode.UNSUPPORTED_AUDIO_FORMAT: _client(400, "The audio format cannot be used here."),
         ErrorCode.INVALID_EVENT_ACK: _client(400, "No event with this number has been sent."),
         ErrorCode.MODEL_UPDATE_UNSUPPORTED: _client(400, "The model of a session cannot change."),
+        ErrorCode.CANNOT_UPDATE_VOICE: _client(
+            400, "This model has spoken, and keeps its voice to the end of the session."
+        ),
+        ErrorCode.CANNOT_UPDATE_INSTRUCTIONS: _client(
+            400, "This model has spoken, and stays who it is to the end of the session."
+        ),
+        ErrorCode.CANNOT_UPDATE_SEED: _client(
+            400, "This model has spoken, and draws from the same seed to the end of the session."
+        ),
         ErrorCode.RESUME_UNSUPPORTED: _client(409, "This session cannot be resumed."),
         ErrorCode.INVALID_RESUME: _client(400, "The request to resume is not complete."),
         ErrorCode.INVALID_RESUME_TOKEN: _client(403, "The resume token opens no such session."),

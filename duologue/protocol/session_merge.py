@@ -115,7 +115,26 @@ def merge(
         duplex=config.duplex,
     )
     _check_size(merged)
+    if supported.persona_stays:
+        _check_persona(config, merged, supported)
     return merged
+
+
+def _check_persona(config: SessionConfig, merged: SessionConfig, supported: Supported) -> None:
+    """Whoever says once more what it is already, changes nothing."""
+    if merged.voice != config.voice:
+        raise refused(
+            "the model has spoken and cannot change its voice; open another session",
+            "session.audio.output.voice",
+            ErrorCode.CANNOT_UPDATE_VOICE,
+        )
+    if supported.reads_instructions and merged.instructions != config.instructions:
+        raise refused(
+            "the model was told in the beginning who it is, and has spoken since; "
+            "open another session",
+            "session.instructions",
+            ErrorCode.CANNOT_UPDATE_INSTRUCTIONS,
+        )
 
 
 def _check_size(config: SessionConfig) -> None:

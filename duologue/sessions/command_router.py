@@ -126,7 +126,7 @@ class CommandRouter:
         return None
 
     def _update(self, patch: SessionPatch, now: float) -> None:
-        config = self._configuration.change(patch, self._extras)
+        config = self._configuration.change(patch, self._extras, spoken=self._speaking.has_spoken)
         self._person.configure(config, now)
         self._dialogue.own_config = response_config(config)
         self._dialogue.release(wanted=config.answers_turns)

@@ -5,6 +5,8 @@ This module must not know what any of it is good for.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from msgspec import UnsetType
 
 from duologue.duplex_plugins.contract import Capabilities, PluginConfig
@@ -55,16 +57,22 @@ class Configuration:
             capabilities, detectors, recogniser=settings.listening.asr is not None
         )
 
-    def change(self, patch: SessionPatch, extras: DialectExtras) -> SessionConfig:
+    def change(
+        self, patch: SessionPatch, extras: DialectExtras, *, spoken: bool = False
+    ) -> SessionConfig:
         """Put a change in force, all of it.
 
         Args:
             extras: Of which dialect the change is.
+            spoken: The model has said something.
 
         Raises:
             ClientError: It is not allowed; nothing changed.
         """
-        self.current = extras.merge(self.current, patch, self._supported)
+        supported = self._supported
+        if spoken and self._capabilities.persona.stays:
+            supported = replace(supported, persona_stays=True)
+        self.current = extras.merge(self.current, patch, supported)
         return self.current
 
     def of_response(self, params: ResponseParams | UnsetType) -> ResponseConfig:

@@ -208,6 +208,8 @@ _DUPLEX: Sequence[dict[str, Any]] = (
             "overlap_policy": "barge_in_on_speech",
             "playback_commit_policy": "ack_only",
             "idle_timeout_s": 600,
+            "top_k": None,
+            "seed": None,
             "extra_body": {"auto_response": False},
         },
     },

@@ -39,6 +39,7 @@ from duologue.duplex_plugins.lockstep.loudness import Loudness
 from duologue.duplex_plugins.lockstep.replay_log import ReplayLog
 from duologue.duplex_plugins.lockstep.settings import LockstepSettings
 from duologue.duplex_plugins.lockstep.stuck_check import StuckCheck
+from duologue.duplex_plugins.persona import Persona
 from duologue.duplex_plugins.stream_noted import StreamNoted
 from duologue.engines.payloads import (
     AudioChunk,
@@ -115,7 +116,7 @@ class State:
         held: Frames for which what is said is held yet; 0: it is not held.
         paused: Frames of the pause so far, while it is held.
         spoke: Something was said in this call.
-        temperature: How daring the stream is, as it was told.
+        taste: How daring the stream is, as it was told.
         sees_frames: How far back the model sees, as the client knows.
     """
 
@@ -136,7 +137,7 @@ class State:
     paused: int = 0
     rewinds: int = 0
     sees_frames: int = 0
-    temperature: float | None = None
+    taste: LockstepTaste | None = None
     restarts: int = 0
     spoke: bool = False
 
@@ -170,6 +171,7 @@ class LockstepPlugin:
             lead_ms=settings.lead_ms,
             backlog_ms=settings.backlog_ms,
             voices=model.voices,
+            persona=Persona(reads_instructions=model.reads_instructions, stays=True, sampling=True),
             resident=model.pipeline,
         )
 
@@ -336,7 +338,9 @@ class LockstepPlugin:
         before, state.config = state.config, config
         if before is None:
             return []
-        started = replace(self._start(before), temperature=config.temperature)
+        started = replace(
+            self._start(before), temperature=config.temperature, top_k=config.draws.top_k
+        )
         # What it is, it is told in the beginning: once it has spoken it stays who it is.
         if started != self._start(config) and state.running and not state.spoke:
             state.log.clear()
@@ -345,11 +349,14 @@ class LockstepPlugin:
 
     def _dare(self, state: State, temperature: float | None) -> list[PluginEffect]:
         """Let the model be as daring as that from its next frame on."""
-        if state.temperature == temperature:
+        taste = LockstepTaste(
+            temperature, None if state.config is None else state.config.draws.top_k
+        )
+        if state.taste == taste:
             return []
-        effects = _append(state, LockstepTaste(temperature))
+        effects = _append(state, taste)
         if effects:
-            state.temperature = temperature
+            state.taste = taste
         return effects
 
     # The stream
@@ -366,7 +373,8 @@ class LockstepPlugin:
 
     def _run(self, state: State, log: bytes = b"") -> list[PluginEffect]:
         state.running, state.proven = True, False
-        state.temperature = None if state.config is None else state.config.temperature
+        config = state.config or PluginConfig()
+        state.taste = LockstepTaste(config.temperature, config.draws.top_k)
         state.rewinds, state.sees_frames = 0, self._model.window_frames
         state.stuck_check = self._stuck_check()
         effects: list[PluginEffect] = [
@@ -387,10 +395,11 @@ class LockstepPlugin:
         return LockstepStart(
             instructions=config.instructions if model.reads_instructions else "",
             voice=config.voice or model.voices[0],
-            seed=self._settings.seed,
+            seed=self._settings.seed if config.draws.seed is None else config.draws.seed,
             pins_persona=model.pins_persona,
             log=log,
             temperature=config.temperature,
+            top_k=config.draws.top_k,
         )
 
     def _lost(self, state: State, code: str) -> list[PluginEffect]:

@@ -23,6 +23,8 @@ class DuplexConfig:
         playback_commit_policy: When an answer enters the conversation.
         auto_response: A turn is answered unasked.
         idle_timeout_s: ``None``: a silent client is not sent away.
+        top_k: Among how many of the likeliest tokens is drawn; ``None``: as the model likes.
+        seed: What is drawn depends on it; ``None``: another one in each session.
     """
 
     turns_left_to_server: bool = True
@@ -31,3 +33,5 @@ class DuplexConfig:
     playback_commit_policy: PlaybackCommitPolicy = "commit_all_on_done"
     auto_response: bool = True
     idle_timeout_s: float | None = None
+    top_k: int | None = None
+    seed: int | None = None

@@ -72,6 +72,8 @@ class ExtraBody(msgspec.Struct, frozen=True, kw_only=True):
     auto_response: bool | UnsetType | None = UNSET
     overlap_policy: OverlapPolicy | UnsetType | None = UNSET
     overlap_barge_in_ms: int | UnsetType | None = UNSET
+    top_k: int | UnsetType | None = UNSET
+    seed: int | UnsetType | None = UNSET
     realtime_tools: tuple[FunctionTool, ...] | UnsetType | None = UNSET
     realtime_tool_choice: ToolChoice | UnsetType | None = UNSET
 
@@ -93,6 +95,8 @@ class SessionFields(FlatFields, frozen=True, kw_only=True):
     overlap_barge_in_ms: int | UnsetType | None = UNSET
     playback_commit_policy: PlaybackCommitPolicy | UnsetType | None = UNSET
     idle_timeout_s: float | UnsetType | None = UNSET
+    top_k: int | UnsetType | None = UNSET
+    seed: int | UnsetType | None = UNSET
     extra_body: ExtraBody | UnsetType | None = UNSET
 
     def patch(self) -> DuplexPatch:
@@ -140,6 +144,8 @@ class SessionFields(FlatFields, frozen=True, kw_only=True):
             playback_commit_policy=self.playback_commit_policy,
             auto_response=extra.auto_response,
             idle_timeout_s=self.idle_timeout_s,
+            top_k=first_given(self.top_k, extra.top_k),
+            seed=first_given(self.seed, extra.seed),
         )
 
 

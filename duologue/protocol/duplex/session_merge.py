@@ -28,6 +28,9 @@ from duologue.protocol.session_patch import AudioInputPatch, AudioPatch
 
 _BARGE_IN_MS_RANGE = (0, 10_000)
 _IDLE_TIMEOUT_S_RANGE = (1.0, 3600.0)
+_TOP_K_RANGE = (1, 2048)
+_SEED_RANGE = (1, 2**53 - 1)
+"""Every JSON reader has these as they are."""
 
 _DEFAULTS = DuplexConfig()
 _T = TypeVar("_T")
@@ -90,6 +93,8 @@ def merge_duplex(
             ),
             auto_response=_settled(patch.auto_response, current.auto_response, True),
             idle_timeout_s=_idle_timeout_s(current, patch),
+            top_k=_drawn(current.top_k, patch.top_k, _TOP_K_RANGE, "session.top_k", supported),
+            seed=_seed(current, patch, supported),
         ),
     )
 
@@ -130,6 +135,37 @@ def _idle_timeout_s(current: DuplexConfig, patch: DuplexPatch) -> float | None:
     if value is not None:
         check_range(value, _IDLE_TIMEOUT_S_RANGE, "session.idle_timeout_s", "s")
     return value
+
+
+def _seed(current: DuplexConfig, patch: DuplexPatch, supported: Supported) -> int | None:
+    seed = _drawn(current.seed, patch.seed, _SEED_RANGE, "session.seed", supported)
+    if supported.persona_stays and seed != current.seed:
+        raise refused(
+            "the model has spoken, and draws from the seed that it began with; "
+            "open another session",
+            "session.seed",
+            ErrorCode.CANNOT_UPDATE_SEED,
+        )
+    return seed
+
+
+def _drawn(
+    current: int | None,
+    change: int | UnsetType | None,
+    limits: tuple[int, int],
+    param: str,
+    supported: Supported,
+) -> int | None:
+    value = _settled(change, current, None)
+    if value is None or value == current:
+        return value
+    if not supported.sampling:
+        raise refused(
+            f"{param}: this model cannot be told how it draws; leave it out",
+            param,
+            ErrorCode.UNSUPPORTED,
+        )
+    return check_range(value, limits, param)
 
 
 def _settled(change: _T | UnsetType | None, current: _T, cleared: _T) -> _T:

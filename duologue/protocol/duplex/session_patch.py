@@ -37,6 +37,14 @@ class DuplexPatch(SessionPatch, frozen=True, kw_only=True, omit_defaults=True):
     idle_timeout_s: float | UnsetType | None = UNSET
     """A client that says nothing for so long is sent away: 1 to 3,600; null: it is not."""
 
+    top_k: int | UnsetType | None = UNSET
+    """Where ``supports_sampling``: among how many of the likeliest tokens the model draws, from its
+    next frame on: 1 to 2,048; null: as it likes."""
+
+    seed: int | UnsetType | None = UNSET
+    """Likewise: what it draws depends on this and on what it hears: 1 to 2^53 - 1; null: another
+    one in each session. It stays once the model has spoken."""
+
 
 def as_duplex(patch: SessionPatch) -> DuplexPatch:
     """Return a patch of a Realtime session as one of a duplex session."""

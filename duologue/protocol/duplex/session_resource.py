@@ -55,6 +55,16 @@ class DuplexCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     supports_voice_cloning: bool
     """``ref_audio`` is heard."""
 
+    supports_instructions: bool
+    """``instructions`` reach the model. Without it they are shown, and have no effect."""
+
+    supports_persona_update: bool
+    """Voice and instructions may change at any time; else until the model has spoken for the first
+    time, and later changes are refused."""
+
+    supports_sampling: bool
+    """``top_k`` and ``seed`` may be set."""
+
     turn_detection_types: tuple[str, ...]
     """What may be set instead of null."""
 
@@ -111,6 +121,12 @@ class DuplexSessionResource(SessionResource, frozen=True, kw_only=True):
     idle_timeout_s: float | None
     """The session ends when the client says nothing for so long; null: never for this reason."""
 
+    top_k: int | None
+    """Among how many of the likeliest tokens the model draws; null: as it likes."""
+
+    seed: int | None
+    """What it draws depends on it; null: another one in each session."""
+
     extra_body: DuplexExtraBody
 
 
@@ -141,5 +157,7 @@ def duplex_to_wire(
         overlap_barge_in_ms=barge_in_ms if asked_ms is None else asked_ms,
         playback_commit_policy=duplex.playback_commit_policy,
         idle_timeout_s=duplex.idle_timeout_s,
+        top_k=duplex.top_k,
+        seed=duplex.seed,
         extra_body=DuplexExtraBody(auto_response=duplex.auto_response),
     )

@@ -10,6 +10,7 @@ import functools
 import msgspec
 
 from duologue.duplex_plugins.contract import Capabilities, PluginConfig
+from duologue.duplex_plugins.persona import AS_IT_LIKES, Draws
 from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import Tools, ToolSpec
 from duologue.protocol.config_checks import Supported
@@ -48,6 +49,8 @@ def supported_by(
         voices=frozenset(capabilities.voices) | OPENAI_VOICES,
         turn_detection=detectors,
         transcribes=recogniser and not capabilities.decides_turns,
+        reads_instructions=capabilities.persona.reads_instructions,
+        sampling=capabilities.persona.sampling,
     )
 
 
@@ -61,11 +64,19 @@ def plugin_config(
         voice=_voice(config.voice, capabilities),
         speed=config.speed,
         temperature=config.temperature,
+        draws=_draws(config),
         max_output_tokens=None if limit == "inf" else limit,
         audio_out="audio" in config.output_modalities and capabilities.speaks,
         tools=_tools(config),
         retention=_retention(config.truncation),
     )
+
+
+def _draws(config: SessionConfig | ResponseConfig) -> Draws:
+    """An answer draws as its session does."""
+    if not isinstance(config, SessionConfig) or config.duplex is None:
+        return AS_IT_LIKES
+    return Draws(top_k=config.duplex.top_k, seed=config.duplex.seed)
 
 
 def _tools(config: SessionConfig | ResponseConfig) -> Tools:

@@ -78,6 +78,7 @@ class Speaking:
         "echo",
         "get",
         "has_news",
+        "has_spoken",
         "overflowed",
         "pacing",
         "playback",
@@ -98,6 +99,8 @@ class Speaking:
         self.overflowed = False
         self.has_news = False
         """Something has happened besides sound that was said and sent."""
+        self.has_spoken = False
+        """Something was said in this session, aloud or in writing."""
         self._sent_samples: dict[str, int] = {}
         self._ended: list[Response] = []
         self._new_id = new_id
@@ -179,6 +182,7 @@ class Speaking:
         samples = len(pcm) // SAMPLE_BYTES
         response.progress_at = now
         if not response.audio:
+            self.has_spoken = True
             if response.credited:
                 self._count_sent(response, samples)
             return
@@ -318,6 +322,7 @@ class Speaking:
     # Items of a response: begun when they are generated, shown when their turn has come
 
     def _begin_message(self, response: Response) -> OutputMessage:
+        self.has_spoken = True
         message = response.new_message(self._new_id("item"))
         if self.playback.only_acknowledged:
             message.spoken.cut_at(0)

@@ -390,3 +390,34 @@ def test_a_limit_of_the_conversation_must_leave_room_for_one() -> None:
     assert b'"truncation":{"type":"retention_ratio","retention_ratio":0.5}' in msgspec.json.encode(
         shown
     )
+
+
+@pytest.mark.parametrize(
+    ("patch", "param", "code"),
+    [
+        (
+            SessionPatch(audio=AudioPatch(output=AudioOutputPatch(voice="echo"))),
+            "session.audio.output.voice",
+            "cannot_update_voice",
+        ),
+        (SessionPatch(instructions="Sing."), "session.instructions", "cannot_update_instructions"),
+        (SessionPatch(instructions=None), "session.instructions", "cannot_update_instructions"),
+    ],
+)
+def test_a_model_that_has_spoken_stays_who_it_is_where_it_cannot_change(
+    patch: SessionPatch, param: str, code: str
+) -> None:
+    config = SessionConfig(instructions="Be kind.", voice="alloy")
+    merge(config, patch)
+    with pytest.raises(ProtocolError) as caught:
+        merge(config, patch, Supported(persona_stays=True))
+    assert (caught.value.param, caught.value.code) == (param, code)
+
+
+def test_a_model_that_has_spoken_may_be_told_what_it_was_told() -> None:
+    config = SessionConfig(instructions="Be kind.", voice="echo")
+    same = AudioPatch(output=AudioOutputPatch(voice="echo", speed=1.2))
+    patch = SessionPatch(instructions="Be kind.", audio=same)
+    assert merge(config, patch, Supported(persona_stays=True)).speed == 1.2
+    deaf = Supported(persona_stays=True, reads_instructions=False)
+    assert merge(config, SessionPatch(instructions="Sing."), deaf).instructions == "Sing."

@@ -7,6 +7,7 @@ from msgspec import UNSET
 
 from duologue.core.errors import ClientError
 from duologue.duplex_plugins.contract import Capabilities
+from duologue.duplex_plugins.persona import ANYBODY, Persona
 from duologue.protocol.commands import ResponseParams
 from duologue.protocol.session_config import SessionConfig, SessionResource
 from duologue.protocol.session_patch import SessionPatch
@@ -18,13 +19,15 @@ from tests.fakes.plugin import FakePlugin
 WALL_TIME = 1_000_000.5
 
 
-def configuration(detectors: frozenset[str] = frozenset()) -> Configuration:
+def configuration(
+    detectors: frozenset[str] = frozenset(), persona: Persona = ANYBODY
+) -> Configuration:
     return Configuration(
         "sess_1",
         "our-model",
         SessionConfig(instructions="Be kind."),
         SessionSettings(max_duration_s=60),
-        Capabilities(voices=("heart",)),
+        Capabilities(voices=("heart",), persona=persona),
         detectors,
         WALL_TIME,
     )
@@ -61,3 +64,15 @@ def test_it_is_shown_with_the_name_that_was_asked_for_and_its_end() -> None:
     assert isinstance(shown, SessionResource)
     assert (shown.id, shown.model) == ("sess_1", "our-model")
     assert shown.expires_at == 1_000_060
+
+
+def test_who_has_spoken_stays_who_it_is_where_the_model_cannot_change() -> None:
+    other = SessionPatch(instructions="Be brief.")
+    configuration().change(other, EXTRAS, spoken=True)
+    ours = configuration(persona=Persona(stays=True))
+    with pytest.raises(ClientError) as caught:
+        ours.change(other, EXTRAS, spoken=True)
+    assert caught.value.code == "cannot_update_instructions"
+    assert ours.current.instructions == "Be kind."
+    ours.change(other, EXTRAS)
+    assert ours.of_plugin().instructions == "Be brief."

@@ -6,6 +6,7 @@ import pytest
 
 from duologue.duplex_plugins.contract import Capabilities, Listen
 from duologue.duplex_plugins.echo import EchoPlugin
+from duologue.duplex_plugins.persona import Persona
 from duologue.duplex_plugins.stream_noted import StreamNoted
 from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.payloads import AudioChunk, TextDelta
@@ -58,6 +59,7 @@ from duologue.protocol.response_events import (
 from duologue.protocol.session_config import SemanticVad, ServerVad
 from duologue.protocol.session_patch import (
     AudioInputPatch,
+    AudioOutputPatch,
     AudioPatch,
     SessionPatch,
     TurnDetectionPatch,
@@ -132,6 +134,25 @@ def test_capabilities_say_who_decides_about_turns() -> None:
     assert not own.supports_client_commit
     assert own.turn_detection_types == ()
     assert own.overlap_policies == ("listen_only",)
+
+
+def test_a_persona_that_stays_is_said_and_kept_once_it_has_spoken() -> None:
+    persona = Persona(reads_instructions=False, stays=True, sampling=True)
+    made = call(FakePlugin(Capabilities(persona=persona, voices=("heart", "bella"))), seed=7)
+    able = shown(made).capabilities
+    assert (able.supports_instructions, able.supports_persona_update) == (False, False)
+    assert able.supports_sampling
+    assert (shown(made).seed, shown(made).top_k) == (7, None)
+    bella = AudioPatch(output=AudioOutputPatch(voice="bella"))
+    made.send(UpdateSession(session=DuplexPatch(audio=bella, top_k=40)))
+    assert shown(made).audio.output.voice == "bella"
+    answered(made)
+    heart = AudioPatch(output=AudioOutputPatch(voice="heart"))
+    made.send(UpdateSession(session=DuplexPatch(audio=heart, idle_timeout_s=60)))
+    refused = made.client.error().error
+    assert (refused.code, refused.param) == ("cannot_update_voice", "session.audio.output.voice")
+    made.send(UpdateSession(session=DuplexPatch(audio=bella, instructions="x", top_k=3)))
+    assert (shown(made).top_k, shown(made).idle_timeout_s) == (3, None)
 
 
 def test_the_model_cannot_change() -> None:

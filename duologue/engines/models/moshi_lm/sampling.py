@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from torch import Tensor
@@ -29,11 +29,14 @@ class Taste:
     code_top_k: int = 250
 
 
-def taste_of(temperature: float | None) -> Taste:
+def taste_of(temperature: float | None, top_k: int | None = None) -> Taste:
     """Return the taste of a stream that is to be so daring; ``None``: as the model was made for."""
-    if temperature is None:
-        return Taste()
-    return Taste(text_temperature=temperature, code_temperature=temperature)
+    taste = Taste()
+    if temperature is not None:
+        taste = replace(taste, text_temperature=temperature, code_temperature=temperature)
+    if top_k is not None:
+        taste = replace(taste, text_top_k=top_k, code_top_k=top_k)
+    return taste
 
 
 GREEDY = Taste(text_temperature=0.0, code_temperature=0.0)

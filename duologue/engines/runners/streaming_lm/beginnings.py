@@ -56,7 +56,7 @@ class Beginnings:
             EngineError: There is no such voice, or the persona is longer than the window.
         """
         seed = start.seed or secrets.randbits(63)
-        taste = taste_of(start.temperature)
+        taste = taste_of(start.temperature, start.top_k)
         if self._folder is None:
             return Opening(moshi_prompt(self._config), seed=seed, taste=taste)
         name = start.voice or self._default_voice

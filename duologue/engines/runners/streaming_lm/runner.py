@@ -308,8 +308,8 @@ class StreamingLm:
                 return Hear(key, pcm_to_float(pcm), now)
             case LockstepRewind(frame=frame):
                 return Rewind(key, frame)
-            case LockstepTaste(temperature=temperature):
-                return DrawBy(key, taste_of(temperature))
+            case LockstepTaste(temperature=temperature, top_k=top_k):
+                return DrawBy(key, taste_of(temperature, top_k))
             case LockstepFreeze(frozen=frozen):
                 return Freeze(key, frozen)
             case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from duologue.core.audio import AudioFrame
 from duologue.duplex_plugins.contract import (
@@ -61,7 +62,7 @@ class Bench:
         self.responses += 1
         return self.give(ResponseRequested(f"r{self.responses}", (), PluginConfig()))
 
-    def configure(self, **config: str) -> list[PluginEffect]:
+    def configure(self, **config: Any) -> list[PluginEffect]:
         return self.give(ConfigChanged(PluginConfig(**config)))
 
     def tick(self, pcm: bytes | None = None, text: str = "") -> list[PluginEffect]:

@@ -28,6 +28,7 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.duplex_plugins.lockstep.plugin import STREAM, STUCK, LockstepModel
 from duologue.duplex_plugins.lockstep.settings import LockstepSettings
+from duologue.duplex_plugins.persona import Draws, Persona
 from duologue.duplex_plugins.stream_noted import StreamNoted
 from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.payloads import (
@@ -67,6 +68,7 @@ def test_capabilities_are_what_is_enforced() -> None:
     assert (able.frame_ms, able.lead_ms, able.backlog_ms) == (80, 240, 480)
     assert able.input_rate_hz == able.output_rate_hz == 24_000
     assert able.voices == ("anna", "bert")
+    assert able.persona == Persona(reads_instructions=False, stays=True, sampling=True)
 
 
 # Hearing
@@ -416,3 +418,19 @@ def test_a_stream_that_is_begun_by_an_answer_takes_what_that_wants() -> None:
     effects = bench.give(ResponseRequested("r1", (), PluginConfig(temperature=0.1)))
     assert start_of(effects).temperature is None
     assert tastes_of(effects) == [0.1]
+
+
+def test_how_many_it_draws_from_counts_from_the_next_frame_on_and_its_seed_from_the_start() -> None:
+    bench = Bench(LockstepSettings(seed=7))
+    bench.configure(draws=Draws(top_k=40, seed=5))
+    started = start_of(bench.give(HEARD))
+    assert (started.top_k, started.seed) == (40, 5)
+    effects = bench.configure(draws=Draws(top_k=3, seed=5))
+    assert [each.payload for each in effects if isinstance(each, AppendToRequest)] == [
+        LockstepTaste(None, 3)
+    ]
+    # Before it has spoken it may begin anew, as the server would have it.
+    assert start_of(bench.configure(draws=Draws(top_k=3))).seed == 7
+    asked = ResponseRequested("r1", (), PluginConfig(temperature=0.1))
+    (told,) = [each.payload for each in bench.give(asked) if isinstance(each, AppendToRequest)]
+    assert told == LockstepTaste(0.1, 3)

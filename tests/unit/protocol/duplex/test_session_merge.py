@@ -82,6 +82,8 @@ def test_settings_stay_until_they_are_changed_or_cleared() -> None:
         "playback_commit_policy": "ack_only",
         "auto_response": False,
         "idle_timeout_s": 60.0,
+        "top_k": 40,
+        "seed": 7,
     }
     config = merged(**given)
     assert merged(config).duplex == config.duplex
@@ -99,6 +101,10 @@ def test_settings_stay_until_they_are_changed_or_cleared() -> None:
         ({"overlap_barge_in_ms": 10_001}, BOTH, "session.overlap_barge_in_ms"),
         ({"idle_timeout_s": 0.5}, BOTH, "session.idle_timeout_s"),
         ({"idle_timeout_s": float("nan")}, BOTH, "session.idle_timeout_s"),
+        ({"top_k": 0}, BOTH, "session.top_k"),
+        ({"top_k": 2049}, BOTH, "session.top_k"),
+        ({"seed": 0}, BOTH, "session.seed"),
+        ({"seed": 2**53}, BOTH, "session.seed"),
         ({"ref_audio": "data:audio/wav;base64,AAAA"}, BOTH, "session.ref_audio"),
     ],
 )
@@ -107,3 +113,24 @@ def test_what_cannot_be_is_refused(fields: Any, detectors: Any, param: str) -> N
     with pytest.raises(ProtocolError) as caught:
         merged(config, detectors, **fields)
     assert caught.value.param == param
+
+
+@pytest.mark.parametrize("name", ["top_k", "seed"])
+def test_how_it_draws_is_said_only_to_a_model_that_obeys(name: str) -> None:
+    fixed = Supported(turn_detection=BOTH, sampling=False)
+    assert merge_duplex(START, DuplexPatch(**{name: None}), fixed) == START
+    with pytest.raises(ProtocolError) as caught:
+        merge_duplex(START, DuplexPatch(**{name: 3}), fixed)
+    assert (caught.value.param, caught.value.code) == (f"session.{name}", "unsupported")
+
+
+def test_a_model_that_has_spoken_keeps_its_seed_and_may_draw_from_fewer() -> None:
+    spoken = Supported(turn_detection=BOTH, persona_stays=True)
+    config = merged(seed=7)
+    again = merge_duplex(config, DuplexPatch(seed=7, top_k=3), spoken)
+    assert again.duplex is not None
+    assert (again.duplex.seed, again.duplex.top_k) == (7, 3)
+    for other in (8, None):
+        with pytest.raises(ProtocolError) as caught:
+            merge_duplex(config, DuplexPatch(seed=other), spoken)
+        assert (caught.value.param, caught.value.code) == ("session.seed", "cannot_update_seed")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from duologue.duplex_plugins.contract import Capabilities, PluginConfig
+from duologue.duplex_plugins.persona import Draws
 from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import Tools, ToolSpec
 from duologue.protocol.commands import ResponseParams
+from duologue.protocol.duplex.config import DuplexConfig
 from duologue.protocol.response_config import response_config
 from duologue.protocol.session_config import (
     CustomVoice,
@@ -130,3 +132,10 @@ def test_a_model_is_told_what_becomes_of_a_long_conversation(
     config = SessionConfig(truncation=truncation)
     assert plugin_config(config, CAPABILITIES).retention == retention
     assert plugin_config(response_config(config), CAPABILITIES).retention == retention
+
+
+def test_how_it_draws_is_said_by_the_session_of_a_duplex_client() -> None:
+    config = SessionConfig(duplex=DuplexConfig(top_k=40, seed=7))
+    assert plugin_config(config, CAPABILITIES).draws == Draws(top_k=40, seed=7)
+    assert plugin_config(SessionConfig(), CAPABILITIES).draws == Draws()
+    assert plugin_config(response_config(config), CAPABILITIES).draws == Draws()

@@ -320,3 +320,12 @@ def test_an_event_that_does_not_fit_is_noted() -> None:
     assert not bench.speaking.overflowed
     bench.speaking.emit(AudioCleared())
     assert bench.speaking.overflowed
+
+
+@pytest.mark.parametrize("modality", ["audio", "text"])
+def test_it_knows_whether_anything_was_said_yet(modality: str) -> None:
+    bench = Bench()
+    response = bench.begin(output_modalities=(modality,))
+    assert not bench.speaking.has_spoken
+    bench.speaking.say_audio(response, pcm(20), (), T)
+    assert bench.speaking.has_spoken

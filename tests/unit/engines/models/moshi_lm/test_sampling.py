@@ -4,7 +4,7 @@ import pytest
 
 from duologue.engines.models.moshi_lm.config import MoshiConfig
 from duologue.engines.models.moshi_lm.prompt import moshi_prompt
-from duologue.engines.models.moshi_lm.sampling import Taste
+from duologue.engines.models.moshi_lm.sampling import Taste, taste_of
 from duologue.engines.models.moshi_lm.weights import MoshiWeights
 from tests.golden.moshi_lm.stepping import Stepper
 
@@ -41,3 +41,9 @@ def test_warm_draws_differ_from_the_likeliest(weights: MoshiWeights, config: Mos
     greedy = Stepper(weights, config).begin(moshi_prompt(config)).row(config.silence)
     assert cold == greedy
     assert warm != greedy
+
+
+def test_a_taste_is_as_the_model_was_made_for_but_for_what_was_asked() -> None:
+    assert taste_of(None) == Taste()
+    assert taste_of(0.2) == Taste(text_temperature=0.2, code_temperature=0.2)
+    assert taste_of(None, 3) == Taste(text_top_k=3, code_top_k=3)
