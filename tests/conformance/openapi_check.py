@@ -15,7 +15,7 @@ from pathlib import Path
 
 from duologue.gateway.http.settings import HttpSettings
 from tests.conformance.talking_gateway import API_KEY
-from tests.fakes.chat_gateway import chat_gateway, chat_settings
+from tests.fakes.chat_gateway import chat_gateway, full_settings
 
 NOT_CHECKED = "positive_data_acceptance"
 """A schema cannot say all that is needed for a request to be carried out: that a recording is in
@@ -24,7 +24,7 @@ base64, that a tool's output belongs to a call, that the model has a voice."""
 
 async def check(schemathesis: str, options: list[str], folder: Path) -> int:
     """Return the exit status of schemathesis."""
-    settings = chat_settings(folder, HttpSettings(max_output_tokens=64, request_timeout_s=20))
+    settings = full_settings(folder, HttpSettings(max_output_tokens=64, request_timeout_s=20))
     async with chat_gateway(settings) as server:
         process = await asyncio.create_subprocess_exec(
             schemathesis,

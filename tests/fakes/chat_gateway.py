@@ -16,14 +16,17 @@ from typing import Any
 import aiohttp
 import msgspec
 import yaml
+from pydantic import SecretStr
 
 from duologue.app import App
 from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
+from duologue.jobs.settings import JobSettings
 from duologue.settings import ModelSettings, Settings
 from tests.conformance.talking_gateway import API_KEY, talking_gateway, talking_settings
 
+ADMIN_KEY = "key-of-who-runs-it"
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 CLOCK = {"type": "function", "function": {"name": "clock"}}
 PLACE = '{"place":"Paris"}'
@@ -58,6 +61,18 @@ def chat_settings(folder: Path, http: HttpSettings | None = None) -> Settings:
         ModelSettings(name="echo", plugin="echo"),
     )
     return settings.model_copy(update={"engine": engine, "models": models})
+
+
+def full_settings(folder: Path, http: HttpSettings | None = None) -> Settings:
+    """The same with a model for pictures and sounds, and an admin key: every route there is."""
+    settings = chat_settings(folder, http)
+    return settings.model_copy(
+        update={
+            "engine": settings.engine.model_copy(update={"pipelines": ("sketches",)}),
+            "gateway": settings.gateway.model_copy(update={"admin_key": SecretStr(ADMIN_KEY)}),
+            "jobs": JobSettings(folder=folder / "jobs"),
+        }
+    )
 
 
 @dataclass(frozen=True)
