@@ -225,11 +225,13 @@ class TranscriptionAudioResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TranscriptionResource(msgspec.Struct, frozen=True, kw_only=True, tag="transcription"):
-    """The same for a session that only listens: no answer comes of it."""
+    """The same for a session that only listens: no answer comes of it.
+
+    Its only model is that of its transcription.
+    """
 
     object: Literal["realtime.transcription_session"] = "realtime.transcription_session"
     id: str
-    model: str
     expires_at: int
     """Unix time in seconds at which the session ends."""
 
@@ -254,7 +256,6 @@ def to_wire(config: SessionConfig, session_id: str, model: str, expires_at: int)
     if config.kind == "transcription":
         return TranscriptionResource(
             id=session_id,
-            model=model,
             expires_at=expires_at,
             audio=TranscriptionAudioResource(input=listening),
         )

@@ -16,6 +16,7 @@ from pathlib import Path
 from duologue.gateway.http.settings import HttpSettings
 from tests.conformance.talking_gateway import API_KEY
 from tests.fakes.chat_gateway import chat_gateway, full_settings
+from tests.patience import PATIENCE_S
 
 NOT_CHECKED = "positive_data_acceptance"
 """A schema cannot say all that is needed for a request to be carried out: that a recording is in
@@ -34,6 +35,7 @@ async def check(schemathesis: str, options: list[str], folder: Path) -> int:
             "--checks=all",
             f"--exclude-checks={NOT_CHECKED}",
             "--workers=1",
+            f"--request-timeout={PATIENCE_S}",
             "--seed=7",
             *options,
         )

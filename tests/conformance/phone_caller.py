@@ -39,8 +39,10 @@ class PhoneCaller:
         self.cleared_at: list[int] = []
         """How much had been played at each clear, in bytes."""
         self.buffered_at_clear: list[int] = []
+        """What lay here then, in bytes, but for what a busy machine has not played in time."""
+
         self.most_buffered = 0
-        """What lay here at most, in bytes, but for what a busy machine has not played in time."""
+        """What lay here at most, counted in the same way."""
 
         self._tick: float | None = None
         self.news = asyncio.Event()
@@ -127,7 +129,7 @@ class PhoneCaller:
                     self._to_play.append(message["mark"]["name"])
                 case "clear":
                     self.cleared_at.append(len(self.heard))
-                    self.buffered_at_clear.append(self._buffered())
+                    self.buffered_at_clear.append(self._buffered() - self._overdue())
                     marks = [item for item in self._to_play if isinstance(item, str)]
                     self._to_play.clear()
                     for name in marks:

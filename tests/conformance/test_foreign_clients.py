@@ -119,6 +119,17 @@ async def test_livekit_services(settings: Settings, tmp_path: Path) -> None:
     assert report["voice_samples"] > 1000
 
 
+@pytest.mark.parametrize("turns_by", ["pipecat", "server"])
+async def test_pipecat_listens_only(settings: Settings, tmp_path: Path, turns_by: str) -> None:
+    caller = Caller("pipecat_listener_caller.py", "pipecat", (turns_by,))
+    async with talking_gateway(settings) as gateway, checked_line(gateway.port) as line:
+        report = await hold_call(caller, line.url, tmp_path)
+    assert ("input_audio_buffer.commit" in line.said) == (turns_by == "pipecat")
+    assert report["complaints"] == []
+    assert report["user: hello again"]
+    assert report["user: hello long"]
+
+
 async def test_pipecat_services(settings: Settings, tmp_path: Path) -> None:
     caller = Caller("pipecat_services_caller.py", "pipecat")
     async with talking_gateway(settings) as gateway:

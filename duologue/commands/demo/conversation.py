@@ -23,6 +23,7 @@ from duologue.core.clock import Clock
 from duologue.core.errors import DuologueError
 from duologue.protocol.events import TranscriptionCompleted, TranscriptionFailed
 from duologue.protocol.items import MessageItem, OutputAudio
+from duologue.protocol.session_config import SessionResource
 
 TAIL_S = 0.4
 """Silence after speech that is transcribed: recognisers are used to some."""
@@ -82,6 +83,7 @@ async def hold_call(
                 "the server detects no turns (turn_detection is off): it runs without a voice "
                 "activity detector. Start it with the pipelines vad and end_of_turn."
             )
+        assert isinstance(session, SessionResource), "a call is no session for transcripts"
         record.model = session.model
         async with asyncio.TaskGroup() as group:
             watchers = (

@@ -1,11 +1,13 @@
 """What the callers with Pipecat share: an ear for what passes, a tool, and how a talk is held."""
 
+import array
 import asyncio
 from collections.abc import Awaitable, Callable
 
 from calling import Complaints, Heard, report
 from loguru import logger
 from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
+from pipecat.audio.vad.vad_analyzer import VADAnalyzer, VADParams
 from pipecat.frames.frames import (
     ErrorFrame,
     Frame,
@@ -27,6 +29,21 @@ WEATHER = FunctionSchema(
     properties={"what": {"type": "string"}},
     required=["what"],
 )
+
+
+class Loudness(VADAnalyzer):
+    """Beeps are voice; what Pipecat brings along knows only people's."""
+
+    def num_frames_required(self) -> int:
+        return 512
+
+    def voice_confidence(self, buffer: bytes) -> float:
+        return float(max(array.array("h", buffer), default=0) > 1000)
+
+
+def loudness_params() -> VADParams:
+    """Steady beeps are as loud as they are: the confidence alone tells."""
+    return VADParams(min_volume=0.0)
 
 
 class Ear(FrameProcessor):

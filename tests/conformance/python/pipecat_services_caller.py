@@ -3,12 +3,10 @@
 Pipecat holds the conversation here: it finds the turns, cuts answers off and runs the tools.
 """
 
-import array
 import asyncio
 
 from calling import API_KEY, BASE_URL, RATE_HZ, Heard, microphone, speech
 from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
-from pipecat.audio.vad.vad_analyzer import VADAnalyzer, VADParams
 from pipecat.frames.frames import InputAudioRawFrame
 from pipecat.pipeline.pipeline import Pipeline
 from pipecat.pipeline.task import PipelineParams, PipelineTask
@@ -24,20 +22,16 @@ from pipecat.services.openai.stt import OpenAISTTService
 from pipecat.services.openai.tts import OpenAITTSService
 from pipecat.turns.user_stop import SpeechTimeoutUserTurnStopStrategy
 from pipecat.turns.user_turn_strategies import UserTurnStrategies
-from pipecat_ear import WEATHER, Ear, hold_talk, listen_for_complaints
+from pipecat_ear import (
+    WEATHER,
+    Ear,
+    Loudness,
+    hold_talk,
+    listen_for_complaints,
+    loudness_params,
+)
 
 DOOR = {"api_key": API_KEY, "base_url": BASE_URL}
-WINDOW = 512
-
-
-class Loudness(VADAnalyzer):
-    """Beeps are voice; what Pipecat brings along knows only people's."""
-
-    def num_frames_required(self) -> int:
-        return WINDOW
-
-    def voice_confidence(self, buffer: bytes) -> float:
-        return float(max(array.array("h", buffer), default=0) > 1000)
 
 
 def make_task(heard: Heard, context: LLMContext) -> PipelineTask:
@@ -59,8 +53,7 @@ def make_task(heard: Heard, context: LLMContext) -> PipelineTask:
     pair = LLMContextAggregatorPair(
         context, user_params=LLMUserAggregatorParams(user_turn_strategies=turns)
     )
-    # Steady beeps are as loud as they are: the confidence alone tells.
-    detector = VADProcessor(vad_analyzer=Loudness(params=VADParams(min_volume=0.0)))
+    detector = VADProcessor(vad_analyzer=Loudness(params=loudness_params()))
     ears = [detector, recogniser, Ear(heard)]
     return PipelineTask(
         Pipeline([*ears, pair.user(), model, voice, Ear(heard), pair.assistant()]),
