@@ -62,6 +62,26 @@ async def test_a_worker_runs_where_what_it_takes_is(
     await marked.gone()
 
 
+@pytest.mark.parametrize(("strategy", "count"), [("PACK", 1), ("SPREAD", 2)])
+async def test_the_workers_of_a_pipeline_lie_on_as_many_nodes_as_it_says(
+    two_nodes: TwoNodes, strategy: str, count: int
+) -> None:
+    executor = RayExecutor(RaySettings(address=address()))
+    ears, marks = [Ear(), Ear()], [Marked(), Marked()]
+    workers = []
+    for index, (ear, marked) in enumerate(zip(ears, marks, strict=True)):
+        there = Place(
+            group=strategy, strategy=strategy, bundles=({"CPU": 1}, {"CPU": 1}), index=index
+        )
+        workers.append(await executor.start(spec(env=marked.env, place=there), ear))
+    for ear in ears:
+        await ear.ready()
+    assert len({frozenset(peers_of(marked.pid())) for marked in marks}) == count
+    for worker, ear in zip(workers, ears, strict=True):
+        await stop(worker, ear)
+    await executor.close()
+
+
 async def test_the_death_of_an_idle_actor_is_seen_and_takes_its_worker_along(
     two_nodes: TwoNodes,
 ) -> None:
