@@ -183,7 +183,7 @@ async def caller_of(
     patience_s: float = PATIENCE_S,
 ) -> AsyncIterator[Caller]:
     """Hold a call, and check at its end that nothing was left open."""
-    transport = await WebSocketTransport.open(url)
+    transport = await WebSocketTransport.open(url, open_timeout_s=PATIENCE_S)
     caller = Caller(transport, patience_s)
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(caller.read(), name="caller")

@@ -24,6 +24,8 @@ from tests.unit.engines.engine_port_contract import Listener
 FENCE = Fence("session", Lane("response_1"), 0)
 IMPATIENT = EngineSettings(restart_backoff_s=0.01, cancel_grace_s=0.2)
 PATIENT = EngineSettings(restart_backoff_s=0.01)
+HANGS_S = 1.0
+"""By then a worker has begun the step in which it hangs; one that has not is only cancelled."""
 
 
 def words(kind: str = "process", **settings: object) -> Pipeline:
@@ -195,7 +197,7 @@ async def test_a_runner_that_crashes_is_replaced() -> None:
 async def test_a_runner_that_hangs_fails_at_the_deadline_and_is_replaced_after_the_grace() -> None:
     async with engine_with(words(fault={"kind": "hang", "when_text": "slow"}), IMPATIENT) as call:
         (pid,) = children()
-        call.ask("a", "slow", deadline_s=SystemClock().now() + 0.05)
+        call.ask("a", "slow", deadline_s=SystemClock().now() + HANGS_S)
         ended = await call.end_of("a")
         assert (ended.outcome, ended.code) == (Outcome.FAILED, "stage_timeout")
         assert children() == [pid], "it still has its grace"
@@ -207,7 +209,7 @@ async def test_a_request_that_shares_a_hanging_worker_is_told_that_it_was_lost()
     async with engine_with(words(fault={"kind": "hang", "when_text": "slow"}), IMPATIENT) as call:
         call.ask("b", "one two", credit=1)
         await call.until(lambda: bool(call.listener.outputs("b")))
-        call.ask("a", "slow", deadline_s=SystemClock().now() + 0.05)
+        call.ask("a", "slow", deadline_s=SystemClock().now() + HANGS_S)
         assert (await call.end_of("b")).code == "replica_lost"
 
 
@@ -222,7 +224,7 @@ async def test_a_cancel_of_a_request_that_hangs_is_acknowledged_by_the_end_of_it
 async def test_an_abandoned_thread_is_replaced_too() -> None:
     hanging = words("inline", fault={"kind": "hang", "when_text": "slow"})
     async with engine_with(hanging, IMPATIENT) as call:
-        call.ask("a", "slow", deadline_s=SystemClock().now() + 0.05)
+        call.ask("a", "slow", deadline_s=SystemClock().now() + HANGS_S)
         assert (await call.end_of("a")).code == "stage_timeout"
         await call.answers("b", "fine")
 
