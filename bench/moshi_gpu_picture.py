@@ -33,10 +33,11 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             axes.annotate(label, place, fontsize="small")
     axes.axhline(PERIOD_MS, color="grey", linestyle="--")
     first = rows[0]
+    day = max(str(row["date"]) for row in rows)
     axes.set(
         xlabel="calls in one step",
         ylabel="host PCM to host PCM, ms (dotted: p99; black: in real time, p99)",
-        title=f"7B lockstep model, random weights, {first['card']}, {first['date']}",
+        title=f"7B lockstep model, random weights, {first['card']}, {day}",
         ylim=(0, 90),
     )
     axes.grid(alpha=0.3)

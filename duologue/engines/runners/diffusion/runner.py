@@ -45,8 +45,12 @@ SHARED_AHEAD = 2
 """Parts that a GPU has yet to do when a slice could end: the shortest slice is one more. With
 fewer, a small model's GPU rests whenever the host is at more than a block, as between steps."""
 
-OWN_AHEAD = 8
+OWN_AHEAD = 3
 """As many where it is the worker's own: a cancel waits for them, less than a denoising step."""
+
+OWN_PART_S = 0.010
+"""There, points that come sooner after one another are passed by: to look at the device at each
+block costs the host a tenth of a small picture's time."""
 
 _PIXEL_BYTES = 12
 """Of a picture as the library gives it out: three colours, each a float32."""
@@ -113,6 +117,9 @@ class DiffusionRunner:
         self.slice_s = math.inf
         self._on_gpu = settings.device.startswith("cuda")
         self._bytes_per_pixel = settings.job_bytes_per_pixel or _PIXEL_BYTES
+        self._looked_at = -math.inf
+        """When the latest point was that was not passed by."""
+
         self._active: _Active | None = None
         self._alone: set[str] = set()
         """Jobs whose batch had no memory: each is tried by itself."""
@@ -310,6 +317,8 @@ class DiffusionRunner:
 
     def _point(self, must_end: bool) -> None:
         """In the sliced thread: go on, or hand the right to run back."""
+        if self._passes_by(must_end):
+            return
         active = self._active
         abandoned = active is not None and not active.is_wanted
         self._queue.mark(SHARED_AHEAD if self._is_shared else OWN_AHEAD)
@@ -321,6 +330,15 @@ class DiffusionRunner:
             if active is not None:
                 active.phase = active.batch.phase
             self._work.pause()
+
+    def _passes_by(self, must_end: bool) -> bool:
+        if must_end or self._is_shared or not self._queue.is_behind:
+            return False
+        now = self._clock.now()
+        if now - self._looked_at < OWN_PART_S:
+            return True
+        self._looked_at = now
+        return False
 
     def _off_device(self, work: Callable[[], T]) -> T:
         """In the sliced thread: do what keeps the host busy, and no GPU."""

@@ -22,6 +22,7 @@ from duologue.engines.runners.diffusion.runner import DiffusionRunner
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
 from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.worker_model import WorkerModel
+from tests.fakes.clock import FakeClock
 from tests.unit.engines.runners.diffusion.driving import (
     CAT,
     WORDS,
@@ -257,15 +258,17 @@ class Behind(HostQueue):
 def test_only_a_shared_device_is_waited_for_and_only_where_a_slice_ends(tiny: Tiny) -> None:
     queue = Behind()
     settings = DiffusionSettings(folder=str(tiny("sd3")), call=WORDS, slice_ms=60_000)
-    runner = DiffusionRunner(settings, lambda: None, queue=queue)
+    runner = DiffusionRunner(settings, lambda: None, FakeClock(), queue=queue)
     own = Driven(runner, CAT).finish()
     encoded = queue.waits
     assert encoded == 1, "before the picture is encoded, since the device rests meanwhile"
-    assert queue.marks > 20
+    looked = queue.marks
+    assert looked <= own.steps, "blocks of a few milliseconds are passed by"
 
     runner.slice_s = 1000.0
     shared = Driven(runner, CAT).finish()
     assert queue.waits == encoded + 1 + shared.steps
+    assert queue.marks > looked + 20, "each block, of which a slice may be made"
     assert shared.of(StepsDone) == own.of(StepsDone)
     assert shared.steps == 3, "it waits where another kind of work begins, not at each step's end"
     assert shared.steps < own.steps
