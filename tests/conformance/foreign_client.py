@@ -81,6 +81,8 @@ async def hold_call(
         environment["NODE_EXTRA_CA_CERTS"] = str(certificate)
     # Ours, which some IDEs and test runs set, would hand the client our packages.
     environment.pop("PYTHONPATH", None)
+    # Where this is set, every start compiles thousands of modules anew.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = await asyncio.create_subprocess_exec(
         *caller.command,
         stdin=asyncio.subprocess.DEVNULL,

@@ -91,6 +91,8 @@ def _environment() -> dict[str, str]:
     # Else it asks the internet for prices, and gives up after half a minute.
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_COLOR": "1"}
     environment.pop("PYTHONPATH", None)
+    # Where this is set, every start compiles its thousands of modules anew.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return environment
 
 
@@ -110,7 +112,7 @@ async def _keep_lines(process: asyncio.subprocess.Process, proxy: Proxy) -> None
 async def _until_it_listens(process: asyncio.subprocess.Process, proxy: Proxy) -> None:
     address = f"{proxy.http_url.removesuffix('/v1')}/health/liveliness"
     try:
-        # It imports hundreds of modules, whose first start compiles them.
+        # Its first start compiles all its modules.
         async with asyncio.timeout(3 * PATIENCE_S), aiohttp.ClientSession() as http:
             while process.returncode is None:
                 try:
