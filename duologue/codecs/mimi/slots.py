@@ -65,6 +65,15 @@ class Slots:
         for tensor in self._tensors:
             tensor[slot].zero_()
 
+    def reset_rows(self, slots: Tensor) -> None:
+        """As ``reset``, where the numbers of the slots are on the device.
+
+        Shapes:
+            slots: [n] int64
+        """
+        for tensor in self._tensors:
+            tensor.index_fill_(0, slots, 0)
+
     def snapshot(self, slot: int) -> Snapshot:
         """Copy what a slot holds."""
         self._check(slot)

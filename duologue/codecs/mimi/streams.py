@@ -65,6 +65,14 @@ class _Stream:
         """Begin a new stream in a slot."""
         self._slots.reset(slot)
 
+    def reset_rows(self, slots: Tensor) -> None:
+        """As ``reset``; a CUDA graph may hold it.
+
+        Shapes:
+            slots: [n] int64
+        """
+        self._slots.reset_rows(slots)
+
     def snapshot(self, slot: int) -> Snapshot:
         """Copy what a slot holds."""
         return self._slots.snapshot(slot)

@@ -31,6 +31,7 @@ from duologue.engines.runners.streaming_lm.prepared import (
     Costs,
     PreparedFrames,
     PreparedPrefill,
+    PreparedReset,
     Samples,
     mask,
     measure,
@@ -67,7 +68,8 @@ class _Stream:
 
     Args:
         base: The position of its first frame.
-        rows: Positions that have to be read before it goes on: tokens, or embeddings of a voice.
+        rows: Positions that have to be read before it goes on: tokens, or ``None`` for what
+            ``opening.voice`` has there.
         last: The frame that they end with.
     """
 
@@ -76,7 +78,7 @@ class _Stream:
     log: TokenLog
     base: int
     last: Frame
-    rows: deque[Row | Tensor] = field(default_factory=deque)
+    rows: deque[Row | None] = field(default_factory=deque)
     live: bool = False
     times_taken_back: int = 0
 
@@ -100,6 +102,7 @@ class FrameEngine:
         self._waiting: deque[_Stream] = deque()
         self._frames: dict[int, PreparedFrames] = {}
         self._prefills: dict[int, PreparedPrefill] = {}
+        self._reset: PreparedReset | None = None
         self._kept: KeptBeginnings | None = None
         self.shortened: list[Shortened] = []
         """Windows that had to become shorter since somebody last took note."""
@@ -113,9 +116,7 @@ class FrameEngine:
         # The largest first: the memory of its graph serves all others.
         jobs = [(True, n) for n in reversed(self.limits.chunks)]
         jobs += [(False, n) for n in reversed(self.limits.buckets)]
-        pool: object = None
-        if self._step.network.device.type == "cuda":
-            pool = torch.cuda.graph_pool_handle()
+        pool = torch.cuda.graph_pool_handle() if self.on_gpu else None
         for done, (is_prefill, count) in enumerate(jobs, 1):
             if is_prefill:
                 self._prefills[count] = PreparedPrefill(self._step, count, pool)
@@ -123,6 +124,7 @@ class FrameEngine:
                 self._frames[count] = PreparedFrames(self._step, count, self.frame_samples, pool)
             if progress is not None:
                 progress(done, len(jobs))
+        self._reset = PreparedReset(self._step, pool)
         self._kept = KeptBeginnings(self._step, self.pages, self.limits.pages.prefixes, pool)
         if self.on_gpu:
             # What was loaded is never garbage, and to look through all of it takes longer than a
@@ -139,14 +141,9 @@ class FrameEngine:
             seen: How many positions each row of a step sees; None: a whole window.
         """
         assert not self._streams, "there are streams already"
+        seen = min(seen or self.config.window, self.config.window)
         return measure(
-            self._step,
-            self._table,
-            self.limits.pages,
-            self._frames,
-            self._prefills,
-            clock,
-            min(seen or self.config.window, self.config.window),
+            self._step, self._table, self.limits.pages, self._frames, self._prefills, clock, seen
         )
 
     def open(self, opening: Opening, log: TokenLog | None = None) -> int:
@@ -324,28 +321,30 @@ class FrameEngine:
         count = min(self.waiting, chunks[-1])
         count = chunks[min(bisect_left(chunks, count), len(chunks) - 1)]
         job = self._prefills[count]
-        ended: list[tuple[_Stream, int]] = []
-        is_given = np.zeros(count, bool)
+        job.is_given.values[:] = False
         mask(job.places, self.limits.slots)
+        # Pages are taken for all of them before it is said what each one sees: who is the last to
+        # need one may take it from another one.
+        parts: list[tuple[_Stream, int, int]] = []
         row = 0
-        while self._waiting and row < count:
-            stream = self._waiting[0]
+        for stream in self._waiting:
             taken = min(len(stream.rows), count - row, self.limits.pages.chunk)
-            begin = self.pages.end(stream.slot)
-            self._extend(stream.slot, taken)
-            for position in range(begin, begin + taken):
-                tokens = stream.rows.popleft()
-                if isinstance(tokens, Tensor):
-                    job.given[row].copy_(tokens)
-                    is_given[row] = True
-                else:
-                    job.tokens.values[row] = tokens
-                first = self.pages.first(stream.slot, position)
-                job.places.values[row] = (stream.slot, first, position)
-                row += 1
+            if taken:
+                parts.append((stream, self.pages.end(stream.slot), taken))
+                self._extend(stream.slot, taken)
+            row += taken
+        ended: list[tuple[_Stream, int]] = []
+        row = 0
+        for stream, begin, taken in parts:
+            slot, voice = stream.slot, stream.opening.voice
+            end = begin + taken
+            places = [(slot, self.pages.first(slot, each), each) for each in range(begin, end)]
+            tokens = [stream.rows.popleft() for _ in places]
+            job.write(row, places, tokens, None if voice is None else voice[begin:end])
+            row += taken
             if not stream.rows:
-                ended.append((self._waiting.popleft(), row - 1))
-        job.is_given.values[:] = is_given
+                self._waiting.remove(stream)
+                ended.append((stream, row - 1))
         self._table.send()
         hidden = job.read()
         for stream, last in ended:
@@ -365,8 +364,9 @@ class FrameEngine:
         count = len(slots)
         mask(job.places, self.limits.slots)
         places = []
+        for slot in slots:
+            self._extend(slot, 1)  # of all, before it is said what each one sees
         for row, slot in enumerate(slots):
-            self._extend(slot, 1)
             position = self.pages.end(slot) - 1
             places.append((slot, self.pages.first(slot, position), position))
             job.pcm.values[row] = pcm[row]
@@ -391,8 +391,8 @@ class FrameEngine:
         slot = stream.slot
         self._streams[slot] = stream
         self._waiting.append(stream)
-        self._step.encoder.reset(slot)
-        self._step.decoder.reset(slot)
+        assert self._reset is not None, "it was not warmed up"
+        self._reset.run(slot)
         self._draw(stream)
         self._write_table(slot)
 
@@ -410,15 +410,18 @@ class FrameEngine:
 
     def _extend(self, slot: int, count: int) -> None:
         begin = self.pages.end(slot)
+        first = self.pages.first(slot, begin)
         effects = self.pages.extend(slot, count)
         for effect in effects:
             match effect:
                 case CopyPage(source, target):
                     self._step.copy_page(source, target)
-                case Shortened():
+                case Shortened(loser):
                     self.shortened.append(effect)
+                    if self.pages.pinned(loser):
+                        self._write_table(loser)  # what is pinned moves along with the window
         frames = self.limits.pages.page_frames
-        if self.pages.pinned(slot):
+        if self.pages.pinned(slot) and self.pages.first(slot, begin) != first:
             self._write_table(slot)
             return
         if count == 1 and begin % frames and not effects:
@@ -428,7 +431,7 @@ class FrameEngine:
             self._table.values[slot, entry] = page
 
     def _wait(self) -> None:
-        if self._step.network.device.type == "cuda":
+        if self.on_gpu:
             torch.cuda.current_stream().synchronize()
 
     def _write_table(self, slot: int) -> None:

@@ -218,6 +218,15 @@ class FrameStep:
         state.said[slots] = torch.where(self._is_late, said, next_said)
         state.heard[slots] = heard
 
+    def reset(self, slots: Tensor) -> None:
+        """Forget the audio that some slots have heard and said.
+
+        Shapes:
+            slots: [n] int64
+        """
+        self.encoder.reset_rows(slots)
+        self.decoder.reset_rows(slots)
+
     def copy_page(self, source: int, target: int) -> None:
         """Copy a page's keys and values in all layers."""
         self.pool[:, target].copy_(self.pool[:, source])

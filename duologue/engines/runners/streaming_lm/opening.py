@@ -33,7 +33,7 @@ class Opening:
         """How many positions come before the first frame."""
         return len(self.prompt.rows) + (0 if self.voice is None else len(self.voice))
 
-    def rows(self) -> list[Row | Tensor]:
-        """Return what stands at each of them: tokens, or an embedding [D]."""
-        voice = [] if self.voice is None else list(self.voice)
-        return [*voice, *self.prompt.rows]
+    def rows(self) -> list[Row | None]:
+        """Return the tokens at each of them; ``None``: it is the embedding of ``voice``."""
+        voice = 0 if self.voice is None else len(self.voice)
+        return [*[None] * voice, *self.prompt.rows]

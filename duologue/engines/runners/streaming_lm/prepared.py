@@ -5,7 +5,7 @@ Each has memory of its own for its inputs; their graphs share what they compute 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from duologue.engines.models.moshi_lm.token_grid import Frame
+from duologue.engines.models.moshi_lm.token_grid import Frame, Row
 from duologue.engines.runners.streaming_lm.captured import Captured, Input, Output
 from duologue.engines.runners.streaming_lm.frame_step import PLACE, FrameStep
 from duologue.engines.runners.streaming_lm.pages import PageLimits
@@ -47,6 +47,22 @@ class PreparedFrames:
         if pcm.is_cuda:
             torch.cuda.current_stream().synchronize()
         return self._samples.values, self._tokens.values  # type: ignore[return-value]
+
+
+class PreparedReset:
+    """The codec's part of a new stream: some hundred small fills, as one piece of work."""
+
+    __slots__ = ("_run", "_slot")
+
+    def __init__(self, step: FrameStep, pool: object) -> None:
+        device = step.network.device
+        self._slot = torch.full((1,), step.slots, dtype=torch.int64, device=device)
+        self._run = Captured(lambda: step.reset(self._slot), device, pool)
+
+    def run(self, slot: int) -> None:
+        """Let a slot have heard and said nothing."""
+        self._slot.fill_(slot)
+        self._run()
 
 
 class PreparedBeginning:
@@ -110,6 +126,30 @@ class PreparedPrefill:
             pool,
         )
         self.beginning = PreparedBeginning(step, self._read(), pool)
+
+    def write(
+        self,
+        row: int,
+        places: Sequence[tuple[int, int, int]],
+        tokens: Sequence[Row | None],
+        voice: Tensor | None,
+    ) -> None:
+        """Say what stands in the rows from one on.
+
+        Shapes:
+            tokens: of each; ``None``, which comes first if at all: as ``voice`` has it
+            voice: [as many rows, D]
+        """
+        end = row + len(tokens)
+        known = [each for each in tokens if each is not None]
+        # One copy for all of a voice: at each one another thread may take the interpreter.
+        begin = end - len(known)
+        if voice is not None and begin > row:
+            self.given[row:begin].copy_(voice[: begin - row])
+            self.is_given.values[row:begin] = True
+        if known:
+            self.tokens.values[begin:end] = known
+        self.places.values[row:end] = places
 
     def read(self) -> Tensor:
         """Read the positions that were written to the inputs."""

@@ -23,6 +23,16 @@ def test_a_reset_clears_one_slot_only() -> None:
     assert clock.tolist() == [7, 0, 7, 7]
 
 
+def test_a_reset_of_slots_that_the_device_names_clears_those_only() -> None:
+    slots, values, clock = make()
+    values.fill_(float("nan"))
+    clock.fill_(7)
+    slots.reset_rows(torch.tensor([0, 2]))
+    assert values[[0, 2]].eq(0).all()
+    assert values[1].isnan().all()
+    assert clock.tolist() == [0, 7, 0, 7]
+
+
 def test_a_snapshot_is_a_copy_and_goes_into_any_slot() -> None:
     slots, values, clock = make()
     values[0] = torch.arange(4.0).view(2, 2)

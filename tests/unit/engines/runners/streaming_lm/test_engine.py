@@ -236,3 +236,24 @@ def test_a_seed_says_the_same_again_and_a_taste_changes_it_from_the_next_frame_o
     # What sounds in a frame was chosen in the one before.
     assert greedy[:6] == drawn[:6]
     assert greedy[7:] != drawn[7:]
+
+
+@pytest.mark.parametrize("pages", [60, 16])
+def test_the_device_knows_where_every_page_is_also_when_pages_run_out(pages: int) -> None:
+    one = engine(pages=pages)
+    slots = [start(one, Opening(persona(4), taste=GREEDY, seed=n, pinned=n < 2)) for n in range(3)]
+    for tick in range(2 * WINDOW):
+        one.step(slots, speech(3, tick))
+        # What a row saw was its own until the end of the step, whoever needed pages in it.
+        for slot, first, position in one._frames[4].places.values[:3]:
+            assert (first, position) == (one.pages.first(slot, position), one.pages.end(slot) - 1)
+        if tick == WINDOW:
+            one.close(slots[2])
+            slots[2] = one.fork(slots[0], seed=9)
+        if tick == WINDOW + 5:
+            one.rewind(slots[1], one.frames(slots[1]) - 3)
+            assert one.prefill() == [slots[1]]
+        for slot in slots:
+            known = {e: int(one._table.values[slot, e]) for e in one.pages.table(slot)}
+            assert known == one.pages.table(slot)
+    assert bool(one.shortened) == (pages == 16)
