@@ -13,6 +13,7 @@ from duologue.engines.settings import EngineSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.sessions.settings import ListeningSettings, SessionSettings
 from duologue.settings import ModelSettings, Settings
+from tests.patience import PATIENCE_S
 
 
 def lockstep_settings(folder: Path, executor: str = "inline") -> Settings:
@@ -32,6 +33,7 @@ def lockstep_settings(folder: Path, executor: str = "inline") -> Settings:
         ),
         engine=EngineSettings(pipelines=(), pipeline_files=(path,)),
         artifacts=ArtifactSettings(folders=(folder,)),
-        gateway=GatewaySettings(port=0, drain_timeout_s=0),
+        # Its callers answer no pings, and a worker that is lost takes long to come back.
+        gateway=GatewaySettings(port=0, drain_timeout_s=0, heartbeat_s=PATIENCE_S),
         sessions=SessionSettings(listening=ListeningSettings(vad=None, end_of_turn=None, asr=None)),
     )
