@@ -36,6 +36,7 @@ TURNS = [
 PRINTED = [
     [r"Paris\. completed \d{3} ms of speech"],
     [r"heard \d+ bytes", r"Paris\."],
+    [r"\d{3} ms came back"],
     [r"It is sunny in Nice\."],
     [r"caller done 'What is the capital of France\?' ''", r"assistant cut '.*' '.*'"],
     [r"turn_based_duplex", r"the server knows that \d+ ms were heard"],
@@ -56,13 +57,14 @@ async def gateway(tmp_path: Path) -> AsyncIterator[App]:
         assert len(app.sessions) == 0
 
 
-async def printed(app: App, *command: str) -> list[str]:
-    """Run a program to its end; what it printed."""
+async def printed(app: App, *command: str, folder: Path = ROOT) -> list[str]:
+    """Run a program to its end, in a folder; what it printed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-W",
         "error",
         *command,
+        cwd=folder,
         env={**os.environ, "DUOLOGUE_URL": app.url, "PYTHONPATH": str(ROOT)},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
@@ -81,10 +83,12 @@ async def printed(app: App, *command: str) -> list[str]:
 
 
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
-async def test_each_program_of_the_page_runs(gateway: App, number: int) -> None:
+async def test_each_program_of_the_page_runs(gateway: App, number: int, tmp_path: Path) -> None:
     program = PROGRAMS[number]
+    spoken(tmp_path / "question.wav")
     assert "localhost:8080" in program
-    lines = await printed(gateway, "-c", program.replace("localhost:8080", gateway.url))
+    program = program.replace("localhost:8080", gateway.url)
+    lines = await printed(gateway, "-c", program, folder=tmp_path)
     for expected in PRINTED[number]:
         assert any(re.fullmatch(expected, line) for line in lines), lines
 

@@ -60,10 +60,9 @@ class EchoPlugin:
                 return (SayAudio(state.response_id, item.frame.pcm),)
             return (BeginResponse(),)
         match item:
+            case ResponseRequested(response_id=response_id, out_of_band=True):
+                return (EndResponse(response_id),)  # nothing to say beside the conversation
             case ResponseRequested(response_id=response_id):
-                if state.response_id is not None:
-                    # One out of band: the echo is busy, and has nothing to say there.
-                    return (EndResponse(response_id),)
                 state.response_id = response_id
             case Interrupted(response_id=response_id) if response_id == state.response_id:
                 state.response_id = None

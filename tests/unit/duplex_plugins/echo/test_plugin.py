@@ -51,11 +51,15 @@ def test_after_an_interruption_it_asks_anew() -> None:
     assert list(plugin.step(state, FRAME)) == [BeginResponse()]
 
 
-def test_a_second_response_is_ended_at_once_and_the_first_goes_on() -> None:
+@pytest.mark.parametrize("first", ["r1", None])
+def test_it_says_nothing_beside_the_conversation(first: str | None) -> None:
     plugin, state = make_echo()
-    plugin.step(state, requested())
-    assert list(plugin.step(state, requested("r2"))) == [EndResponse("r2")]
-    assert list(plugin.step(state, FRAME)) == [SayAudio("r1", FRAME.frame.pcm)]
+    if first is not None:
+        plugin.step(state, requested(first))
+    beside = ResponseRequested("r2", (), PluginConfig(), out_of_band=True)
+    assert list(plugin.step(state, beside)) == [EndResponse("r2")]
+    effect = BeginResponse() if first is None else SayAudio(first, FRAME.frame.pcm)
+    assert list(plugin.step(state, FRAME)) == [effect]
 
 
 def test_what_does_not_concern_it_passes_by() -> None:
