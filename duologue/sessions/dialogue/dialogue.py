@@ -148,6 +148,8 @@ class Dialogue:
             for response in overflowed:
                 self.stop(response, "failed", ErrorCode.OUTPUT_OVERFLOW, now)
         if requested is not None:
+            # Within the same call, so that the next input which the plugin sees is the grant: that
+            # for lockstep models keeps the frame it wants to say first in its state until then.
             self.tell(requested, now)
 
     def _noted(self, noted: StreamNoted) -> None:
@@ -326,15 +328,25 @@ class Dialogue:
         for response_id, samples in sent.items():
             response = self._speaking.get(response_id)
             if response is not None:
-                granted_ms = samples_to_ms(samples, self._speaking.rate_hz)
-                for request in self._requests.of_lane(response.lane):
-                    if request.speaks and granted_ms:
-                        self._requests.grant(request, granted_ms)
+                self._grant(response, samples)
         for response in ended:
             self._requests.close_lane(response.lane)
             self._history.touch()
             if not response.out_of_band:
                 self.answered_at = now
+
+    def _grant(self, response: Response, samples: int) -> None:
+        """Let what speaks in a response make as much again as was sent of it."""
+        # Counted from the start: with each piece rounded by itself, a long speech would run dry.
+        rate_hz, before = self._speaking.rate_hz, response.sent_samples
+        response.sent_samples = sent = before + samples
+        granted_ms = samples_to_ms(sent, rate_hz) - samples_to_ms(before, rate_hz)
+        # Whose sound it was is not known any more. One request speaks in a response, with all
+        # plugins that there are; of two, each would be granted all of it: more than its share may
+        # then wait, as far as the output buffer has room, but neither runs dry.
+        for request in self._requests.of_lane(response.lane):
+            if request.speaks and granted_ms:
+                self._requests.grant(request, granted_ms)
 
     def _credit(self, response_id: str | None) -> None:
         """A request works for a response: from now on what is sent of it counts."""

@@ -67,6 +67,7 @@ class Response:
         message: The one that is being generated; ``None`` before the first and after a call.
         awaits: Items of its conversation whose words were not known when it was created.
         credited: A request works for it, which may produce as much again as was sent.
+        sent_samples: How much was sent since then, as far as credit was granted for it.
         status: How generation ended, with ``reason``: both are for ``response.done``.
     """
 
@@ -83,6 +84,7 @@ class Response:
     audio: bool = field(init=False)
     current: OutputItem = field(init=False)
     credited: bool = False
+    sent_samples: int = 0
     status: str = "completed"
     reason: str = ""
     usage: TokenUsage | None = None

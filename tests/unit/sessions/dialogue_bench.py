@@ -51,13 +51,16 @@ class Bench:
     """A dialogue with a plugin that says what a test wants."""
 
     def __init__(
-        self, capabilities: Capabilities | None = None, limits: OutputLimits | None = None
+        self,
+        capabilities: Capabilities | None = None,
+        limits: OutputLimits | None = None,
+        rate_hz: int = RATE_HZ,
     ) -> None:
         new_id = id_maker(random.Random(0))
         self.plugin = FakePlugin(capabilities, answers=False)
         self.history = History(100)
         self.requests = Requests("s")
-        self.speaking = Speaking(self.history, limits or OutputLimits(), Pace(), RATE_HZ, new_id)
+        self.speaking = Speaking(self.history, limits or OutputLimits(), Pace(), rate_hz, new_id)
         self.dialogue = Dialogue(
             PluginHost(self.plugin, PluginConfig(), self.requests),
             self.speaking,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from duologue.core.errors import ClientError, LimitExceeded, PluginError, ProtocolError
 from duologue.duplex_plugins.contract import (
@@ -237,6 +239,31 @@ def test_nothing_is_granted_for_less_than_a_millisecond_or_after_the_end() -> No
     bench.say(SayAudio(response.id, pcm(100)), EndResponse(response.id))
     bench.read()
     assert list(bench.requests.take_effects()) == [CancelRequest("s.1")]
+
+
+@given(
+    st.sampled_from([8000, 11025, 16000, 22050, 24000, 44100, 48000]),
+    st.lists(st.integers(1, 3000), min_size=1, max_size=40),
+)
+@settings(max_examples=100)
+def test_whatever_the_pieces_what_is_granted_is_what_was_sent(
+    rate_hz: int, pieces: list[int]
+) -> None:
+    bench = Bench(rate_hz=rate_hz)
+    response = bench.request()
+    bench.say(StartRequest(key="tts", pipeline="tts", response_id=response.id, credit=1000))
+    request = bench.requests.find(Asker.PLUGIN, "tts")
+    assert request is not None
+    request.speaks = True
+    bench.requests.take_effects()
+    granted_ms = sent = 0
+    for number, samples in enumerate(pieces):
+        bench.say(SayAudio(response.id, bytes(samples * 2)))
+        bench.read(T + number)
+        sent += samples
+        effects = bench.requests.take_effects()
+        granted_ms += sum(each.credit for each in effects if isinstance(each, GrantCredit))
+        assert 0 <= sent * 1000 - granted_ms * rate_hz < rate_hz  # less than a millisecond
 
 
 def test_what_the_model_begins_by_itself_follows_the_sessions_configuration() -> None:
