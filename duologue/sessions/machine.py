@@ -32,6 +32,7 @@ from duologue.sessions.inputs import Rejected, SessionInput
 from duologue.sessions.request_ends import tell_of_end
 from duologue.sessions.requests import Asker, RunningRequest
 from duologue.sessions.settings import SessionSettings
+from duologue.sessions.speaking.silencer import SoundHolder
 
 
 class SessionMachine:
@@ -292,6 +293,21 @@ class SessionMachine:
             ClientError: It cannot say so here.
         """
         self.extras.acknowledge(now)
+
+    # Who holds sound: told what to withdraw, and never asked. Nothing that comes out of the machine
+    # depends on it, so neither is recorded, nor done when a recording is run again.
+
+    def heard_by(self, connection: SoundHolder | None) -> None:
+        """Let a connection be told when sound that it has under way is not to be heard any more.
+
+        Args:
+            connection: Replaces the one before; ``None``: it holds none back.
+        """
+        self.speaking.silencer.connection = connection
+
+    def kept_by(self, journal: SoundHolder) -> None:
+        """The same for what may be sent again."""
+        self.speaking.silencer.journal = journal
 
     def outlive(self) -> None:
         """Let the session outlive its connection; before it is opened."""

@@ -1,9 +1,10 @@
 """The session: the thin shell around a session machine, and its single writer.
 
 Applies inputs one at a time, performs the machine's effects on the engine, wakes the attached
-connection when there is output, and keeps the one timer. This module must not decide anything
-about turns, responses or the wire, nor know that a session may outlive its connection: that is
-``resumption.resumable_session``.
+connection when there is output, and keeps the one timer. What is different for a session that
+outlives its connection is in ``resumption.resumable_session``; here are only the places for its
+``lease`` and ``journal``, so that who looks at sessions need not tell two kinds apart. This module
+must not decide anything about turns, responses or the wire, nor use either.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode, error_body, refused
 from duologue.protocol.events import ErrorBody
 from duologue.protocol.response_events import AudioDelta
-from duologue.sessions.backlog import SLICE_BYTES
+from duologue.sessions.backlog import is_long
 from duologue.sessions.effects import CancelRequest, Effect, EndSession, LetGo, ReportFailure
 from duologue.sessions.engine_effects import EngineEffects
 from duologue.sessions.history.inheritance import Inheritance
@@ -156,7 +157,7 @@ class Session:
     def attach(self, attachment: Attachment) -> None:
         """Make a connection the session's own; an earlier one is told to end."""
         earlier, self._attachment = self._attachment, attachment
-        self.machine.speaking.silencer.connection = sound_under_way(attachment)
+        self.machine.heard_by(sound_under_way(attachment))
         if earlier is not None:
             earlier.on_end(ErrorCode.STALE_LEASE)
         self._woken = False
@@ -184,11 +185,7 @@ class Session:
                 self._acknowledge(command.server_event_seq)
             except ClientError as exc:
                 self.reject(error_body(exc, command.event_id))
-        elif (
-            self._busy
-            or self.inbox.waiting
-            or (isinstance(command, AppendAudio) and len(command.audio) > SLICE_BYTES)
-        ):
+        elif self._busy or self.inbox.waiting or is_long(command):
             self._wait_behind(command)
         else:
             self._apply(command)

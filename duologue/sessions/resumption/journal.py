@@ -15,7 +15,7 @@ from typing import Protocol
 from duologue.protocol.events import Event
 from duologue.protocol.response_events import AudioDelta
 from duologue.sessions.port import Delivery
-from duologue.sessions.speaking.output_buffer import EVENT_BYTES, booked_bytes
+from duologue.sessions.speaking.output_buffer import booked_bytes
 
 SPARE_SHARE = 8
 """The part of the limit that is freed, besides what is needed, when it is reached."""
@@ -82,12 +82,8 @@ class Journal:
         """Keep events that were sent. Numbers grow."""
         held = self.held_bytes
         for delivery in deliveries:
-            event = delivery.event
             self._entries.append(delivery)
-            if isinstance(event, AudioDelta):
-                held += EVENT_BYTES + len(event.delta)
-            else:
-                held += booked_bytes(event)
+            held += booked_bytes(delivery.event)
         self.held_bytes = held
         if held + self._beside.held_bytes > self._max_bytes:
             self.fit()
@@ -96,7 +92,7 @@ class Journal:
         """Drop what the client has: everything up to a number."""
         entries = self._entries
         while entries and entries[0].seq <= seq:
-            self.held_bytes -= _size(entries.popleft().event)
+            self.held_bytes -= booked_bytes(entries.popleft().event)
         if seq > self.acknowledged:
             self.acknowledged = seq
         if self._to_replay > len(entries):
@@ -128,7 +124,7 @@ class Journal:
         while excess > 0 and self._entries:
             oldest = self._entries.popleft()
             self._lost_event = oldest.seq
-            size = _size(oldest.event)
+            size = booked_bytes(oldest.event)
             excess -= size
             self.held_bytes -= size
         self._to_replay = min(self._to_replay, len(self._entries))
@@ -170,7 +166,7 @@ class Journal:
 
     def count_held(self) -> int:
         """Count bytes afresh; equals ``held_bytes``. For tests."""
-        return sum(_size(entry.event) for entry in self._entries)
+        return sum(booked_bytes(entry.event) for entry in self._entries)
 
     def _drop_oldest_sound(self, excess: int) -> int:
         freed = 0
@@ -179,7 +175,7 @@ class Journal:
             nonlocal freed
             if freed >= excess:
                 return False
-            freed += _size(sound)
+            freed += booked_bytes(sound)
             return True
 
         self._lost_sound = max(self._lost_sound, self._drop_sound(goes))
@@ -192,7 +188,7 @@ class Journal:
         first_to_replay = len(self._entries) - self._to_replay
         for index, entry in enumerate(self._entries):
             if isinstance(entry.event, AudioDelta) and goes(entry.event):
-                self.held_bytes -= _size(entry.event)
+                self.held_bytes -= booked_bytes(entry.event)
                 last = entry.seq
                 if index >= first_to_replay:
                     self._to_replay -= 1
@@ -200,9 +196,3 @@ class Journal:
                 kept.append(entry)
         self._entries = kept
         return last
-
-
-def _size(event: Event) -> int:
-    if isinstance(event, AudioDelta):
-        return EVENT_BYTES + len(event.delta)
-    return booked_bytes(event)

@@ -59,7 +59,7 @@ class ResumableSession(Session):
         if was_detached:
             self._observer.detached(-1)
         earlier, self._attachment = self._attachment, attachment
-        self.machine.speaking.silencer.connection = sound_under_way(attachment)
+        self.machine.heard_by(sound_under_way(attachment))
         self._woken = False
         self._has_output = resumption.has_output  # until it has said what comes first
         if earlier is not None:

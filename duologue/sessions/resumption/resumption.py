@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from duologue.codecs.opus_packets import CLOCK_HZ, duration_samples, split
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event, SessionCreated
-from duologue.protocol.response_events import AudioDelta, FormattedAudioDelta
+from duologue.protocol.response_events import FormattedAudioDelta
 from duologue.sessions.history.inheritance import Inheritance
 from duologue.sessions.machine import SessionMachine
 from duologue.sessions.port import UNNUMBERED, Delivery
@@ -90,7 +90,7 @@ class Resumption:
         self.journal: Journal | None = None
         if acknowledges:
             self.journal = Journal(terms.max_bytes, machine.speaking.buffer)
-            machine.speaking.silencer.journal = self.journal
+            machine.kept_by(self.journal)
         self._greeting: deque[Event] = deque()
         self._resumed_at = 0
         self._confirms_at: float = 0
@@ -214,8 +214,6 @@ class Resumption:
         while journal is not None and journal.replaying and room > 0:
             delivery = journal.replay()
             room -= booked_bytes(delivery.event)
-            if isinstance(delivery.event, AudioDelta):
-                room -= len(delivery.event.delta)
             deliveries.append(delivery)
         self.due = journal is not None and (journal.replaying or journal.broken_off)
         return deliveries

@@ -19,6 +19,7 @@ from duologue.protocol.events import Event, ItemAdded, ItemDone, ItemRetrieved
 from duologue.protocol.items import text_bytes
 from duologue.protocol.on_interruption import OnInterruption
 from duologue.protocol.response_events import (
+    AudioDelta,
     AudioTranscriptDelta,
     FunctionCallArgumentsDelta,
     FunctionCallArgumentsDone,
@@ -26,7 +27,7 @@ from duologue.protocol.response_events import (
 )
 
 EVENT_BYTES = 256
-"""What an event is booked at besides its text: struct, strings and queue slot, rounded up."""
+"""What an event is booked at besides text and sound: struct, strings and queue slot, rounded up."""
 
 
 class OutputOverflow(LimitExceeded):
@@ -349,8 +350,10 @@ class OutputBuffer:
 
 
 def booked_bytes(event: Event | NextItem) -> int:
-    """What an event counts as, here and when it is sent."""
+    """What an event counts as: here, when it is sent, and while it may be sent again."""
     match event:
+        case AudioDelta(delta=sound):  # first: when it is sent, nearly always
+            return EVENT_BYTES + len(sound)
         case AudioTranscriptDelta(delta=text) | OutputTextDelta(delta=text):
             return EVENT_BYTES + len(text)
         case FunctionCallArgumentsDelta(delta=text) | FunctionCallArgumentsDone(arguments=text):

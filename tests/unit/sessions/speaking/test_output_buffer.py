@@ -20,7 +20,12 @@ from duologue.protocol.events import (
 )
 from duologue.protocol.items import InputText, MessageItem
 from duologue.protocol.on_interruption import OnInterruption
-from duologue.protocol.response_events import AudioTranscriptDelta, ContentPartAdded, TextPart
+from duologue.protocol.response_events import (
+    AudioDelta,
+    AudioTranscriptDelta,
+    ContentPartAdded,
+    TextPart,
+)
 from duologue.sessions.speaking.output_buffer import (
     EVENT_BYTES,
     OutputBuffer,
@@ -209,6 +214,13 @@ def test_an_item_counts_with_the_text_in_it() -> None:
     )
     assert [booked_bytes(event) for event in (added, done, shown)] == [EVENT_BYTES + 1000] * 3
     assert booked_bytes(AudioCleared()) == EVENT_BYTES
+
+
+def test_sound_that_is_sent_counts_with_its_bytes() -> None:
+    sound = AudioDelta(
+        response_id="r", item_id="i", output_index=0, content_index=0, delta=bytes(960)
+    )
+    assert booked_bytes(sound) == EVENT_BYTES + 960
 
 
 def test_too_many_bytes_of_text_are_refused() -> None:
