@@ -37,6 +37,7 @@ from duologue.protocol.errors import ErrorCode
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.resumption.checkpoint_keeper import CheckpointKeeper
 from duologue.sessions.resumption.checkpoints import CheckpointFolder
+from duologue.sessions.session import CLIENT_GONE
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.via import DIALECT_LABELS, TRANSPORTS
 from duologue.sessions.watching.observer import STALE_AT_SESSION, Observation
@@ -263,7 +264,7 @@ def labels(settings: Settings, pipelines: dict[str, Pipeline]) -> LabelSets:
         stages=(*stage_keys(pipelines.values()), STALE_AT_SESSION),
         beats=tuple(beats_of(pipelines.values())),
         pipelines=tuple(pipelines),
-        close_reasons=(*ErrorCode, "client_gone", "closed"),
+        close_reasons=(*ErrorCode, CLIENT_GONE, "closed"),
         mailboxes=("session",),
         transports=TRANSPORTS,
         dialects=DIALECT_LABELS,

@@ -39,6 +39,7 @@ from duologue.hosts.served_channel import ServedChannel
 from duologue.hosts.settings import LinkSettings
 from duologue.protocol.errors import ErrorCode
 from duologue.sessions.port import Joined
+from duologue.sessions.session import CLIENT_GONE
 
 MAX_QUESTIONS = 256
 """Of the other end, that are being answered; it has to wait before it asks more."""
@@ -102,7 +103,7 @@ class LinkEnd:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is a channel, either way."""
+        """Whether there is a channel, either way. For tests."""
         return bool(self._opened or self._served)
 
     # What this end wants
@@ -122,7 +123,7 @@ class LinkEnd:
         try:
             refusal = await answered
         except asyncio.CancelledError:
-            session.close("client_gone")
+            session.close(CLIENT_GONE)
             raise
         if refusal is not None:
             raise refusal

@@ -16,6 +16,7 @@ from duologue.protocol.duplex.commands import ResumeSession
 from duologue.protocol.errors import error_body
 from duologue.protocol.events import ErrorBody
 from duologue.sessions.port import Attachment, Batch, Joined
+from duologue.sessions.session import CLIENT_GONE
 from duologue.telemetry import get_logger
 
 MAX_EARLY = 64
@@ -91,7 +92,7 @@ class RoutedLate:
             found = None
         attachment = self._attachment
         if found is not None and attachment is None:
-            found.close("client_gone")
+            found.close(CLIENT_GONE)
             return
         if found is not None and attachment is not None:
             self._port.detach(attachment)

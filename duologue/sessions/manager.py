@@ -117,7 +117,7 @@ class SessionManager:
 
     @property
     def kept_places(self) -> int:
-        """Of sessions that their clients have yet to describe."""
+        """Of sessions that their clients have yet to describe. For tests."""
         return self._places.kept
 
     @property

@@ -84,11 +84,6 @@ class Speaking:
         self._samples = 0
 
     @property
-    def fed_chars(self) -> int:
-        """How much text came in."""
-        return self._fed
-
-    @property
     def samples(self) -> int:
         """How much speech came out."""
         return self._samples
