@@ -24,7 +24,7 @@ import uvloop
 from report import Report, Row
 
 from duologue.core.clock import SystemClock
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import AudioChunk, Payload, VoiceActivity
 from duologue.engines.pipeline import Pipeline, StageSpec
@@ -69,7 +69,7 @@ class Stream:
         self.round_trips: list[float] = []
         self.expected = chunks
         self.all_answered = asyncio.Event()
-        fence = Fence(self.id, INPUT_LANE, 0)
+        fence = Fence(self.id, SESSION_LANE, 0)
         engine.submit(Request(self.id, "vad", fence, more_input=True), self)
 
     def send(self) -> None:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import NewType
 
 Lane = NewType("Lane", str)
-"""Either the input lane of a session or one response (its id)."""
+"""Either the lane of the session itself or one response (its id)."""
 
-INPUT_LANE = Lane("input")
+SESSION_LANE = Lane("input")
+"""Of what outlives responses: listening, speculation, the stream of a lockstep model. Nothing
+advances it. The value is older than the name, and is in recordings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,10 @@
 of another. It never waits, reads no clock, knows no socket; the session applies the effects. What
 waits or computes is a request to a pipeline: ``StartRequest``, answered by ``RequestOutput``.
 
-A plugin never has to guard against late output of an interrupted response: the session cancels
-the requests of that response, drops what is still on its way, and then says ``Interrupted``.
+A plugin need not guard against late output of the requests of an interrupted response: the session
+cancels them, drops what is on its way, and then says ``Interrupted``. But a request that stands
+beside responses (``response_id`` ``None``) goes on, and so does its output: what of it is not to be
+said any more, the plugin must tell, as that for lockstep models does (``rewinds``, ``held``).
 """
 
 from __future__ import annotations

@@ -2,8 +2,11 @@
 
 This is the choke point for late output: it goes nowhere, and is counted. Late is what belongs to no
 running request, since a cancelled one leaves the table at once and no id is used twice; and what
-carries a stale fence, since a request may outlive what it was made for, see ``adopt``. This module
-must not know what is asked.
+carries a stale fence, since a request may outlive what it was made for, see ``adopt``.
+
+Not so on ``SESSION_LANE``, which nothing advances: there, only output of cancelled requests is
+late. The stream of a lockstep model is such a request. An interruption leaves it running, and its
+plugin tells which frames are not to be said. This module must not know what is asked.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from duologue.core.fence import INPUT_LANE, Epochs, Lane
+from duologue.core.fence import SESSION_LANE, Epochs, Lane
 from duologue.engines.payloads import AudioChunk, Payload
 from duologue.engines.ports import EngineEvent, Output, Request
 from duologue.sessions.effects import (
@@ -69,7 +72,7 @@ class Requests:
 
     def __init__(self, session_id: str) -> None:
         self.epochs = Epochs(session_id)
-        self.epochs.open(INPUT_LANE)
+        self.epochs.open(SESSION_LANE)
         self.stale_dropped = 0
         self._session_id = session_id
         self._opened = 0
@@ -96,7 +99,7 @@ class Requests:
         key: str,
         pipeline: str,
         *,
-        lane: Lane = INPUT_LANE,
+        lane: Lane = SESSION_LANE,
         first: Payload | None = None,
         more_input: bool = False,
         credit: int | None = None,

@@ -16,7 +16,7 @@ import yaml
 from duologue.app import App, running_app
 from duologue.clients.address import realtime_url
 from duologue.core.errors import ReplicaLost
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,
@@ -132,7 +132,7 @@ class FaultyGateway(Gateway):
         self._probes += 1
         listener = Listener()
         name = f"probe{self._probes}"
-        fence = Fence("probe", INPUT_LANE, 0)
+        fence = Fence("probe", SESSION_LANE, 0)
         try:
             self.app.engine.submit(Request(name, stage, fence, first=PROBES[stage]), listener)
         except ReplicaLost:

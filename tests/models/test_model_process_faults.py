@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from duologue.app import running_app
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.payloads import AudioChunk, SpeakText
 from duologue.engines.pipeline import BUILT_IN_FOLDER, load_pipelines
 from duologue.engines.ports import Request
@@ -42,7 +42,7 @@ def settings(tmp_path: Path) -> Settings:
 async def spoken(gateway: Gateway, text: str) -> bytes:
     """A question, in the voice that answers."""
     listener = Listener()
-    request = Request("question", "tts", Fence("test", INPUT_LANE, 0), SpeakText(text, len(text)))
+    request = Request("question", "tts", Fence("test", SESSION_LANE, 0), SpeakText(text, len(text)))
     gateway.app.engine.submit(request, listener)
     while not listener.ends(request.id):
         listener.news.clear()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from duologue.codecs.pcm import pcm_to_float
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark
 from duologue.engines.pipeline import load_pipelines
@@ -105,7 +105,7 @@ async def engine_of(text: str, folder: Path, place: Path) -> AsyncIterator[Engin
 
 async def say(engine: Engine, *, credit: int = 60_000, more: bool = False) -> Listener:
     listener = Listener(engine, credit)
-    fence = Fence("s", INPUT_LANE, 0)
+    fence = Fence("s", SESSION_LANE, 0)
     engine.submit(Request("r", "voice", fence, more_input=True, credit=credit), listener)
     for clause in CLAUSES:
         engine.append("r", clause)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from duologue.core.errors import CapacityError, EngineError, ReplicaLost
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.messages import Append, Cancel, JobEnded, JobOutput, JobTaken, Open
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import AudioChunk, TextDelta
@@ -122,7 +122,7 @@ class EngineMachine(RuleBasedStateMachine):
     )
     def submit(self, pipeline: str, more_input: bool, credit: int | None) -> None:
         request_id = f"r{len(self.submitted)}"
-        fence = Fence("session", INPUT_LANE, 0)
+        fence = Fence("session", SESSION_LANE, 0)
         first = None if more_input else TextDelta("a question")
         request = Request(request_id, pipeline, fence, first, more_input, credit)
         with suppress(CapacityError, ReplicaLost):
@@ -149,7 +149,7 @@ class EngineMachine(RuleBasedStateMachine):
             case "grant":
                 self.act(lambda: self.engine.grant(request_id, 1))
             case "refence":
-                self.act(lambda: self.engine.refence(request_id, Fence("s", INPUT_LANE, 1)))
+                self.act(lambda: self.engine.refence(request_id, Fence("s", SESSION_LANE, 1)))
             case _:
                 self.act(lambda: self.engine.subscribe(request_id, self.caller()))
 
@@ -158,7 +158,7 @@ class EngineMachine(RuleBasedStateMachine):
     def submit_an_id_again(self, data: st.DataObject) -> None:
         request_id = self.a_request(data)
         if request_id not in self.ended:
-            request = Request(request_id, "one", Fence("session", INPUT_LANE, 0), more_input=True)
+            request = Request(request_id, "one", Fence("session", SESSION_LANE, 0), more_input=True)
             with pytest.raises((EngineError, CapacityError)):
                 self.act(lambda: self.engine.submit(request, self.caller()))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from duologue.core.errors import EngineError
-from duologue.core.fence import INPUT_LANE, Fence, Lane
+from duologue.core.fence import SESSION_LANE, Fence, Lane
 from duologue.engines.messages import Append, Cancel, Finish, Grant, Open
 from duologue.engines.orchestrator.request_table import (
     Deliver,
@@ -124,7 +124,7 @@ class RequestTableMachine(RuleBasedStateMachine):
         request = Request(
             f"r{number}",
             pipeline.name,
-            Fence("session", INPUT_LANE, number),
+            Fence("session", SESSION_LANE, number),
             more_input=more_input,
             credit=credit,
             deadline_s=None if patience_s is None else self.now + patience_s,

@@ -227,6 +227,7 @@ class LockstepPlugin:
         if answer is None:
             if quiet:
                 return []
+            # It waits there for the grant, our next input: ``_requested`` says it in the response.
             state.beginning = frame
             return [BeginResponse()]
         return self._say(state, answer, frame, quiet)
@@ -295,6 +296,7 @@ class LockstepPlugin:
         response_id = request.response_id
         if request.out_of_band:
             return [EndResponse(response_id, ResponseOutcome.FAILED, UNSUPPORTED)]
+        # What we asked for it with, in ``_frame`` or ``_lost``; neither, where a client asked.
         begun, failure = state.beginning, state.failure
         state.beginning, state.failure = None, ""
         if failure:
@@ -409,7 +411,7 @@ class LockstepPlugin:
         state.broken = True
         if state.answer is not None:
             return self._end(state, ResponseOutcome.FAILED, code)
-        state.failure = code
+        state.failure = code  # as ``beginning`` in ``_frame``: the response that is granted fails
         return [BeginResponse()]
 
     def _restart(self, state: State, code: str, *, keeps_context: bool) -> list[PluginEffect]:

@@ -7,7 +7,7 @@ items or events.
 from __future__ import annotations
 
 from duologue.core.errors import PluginError
-from duologue.core.fence import INPUT_LANE, Lane
+from duologue.core.fence import SESSION_LANE, Lane
 from duologue.duplex_plugins.contract import (
     AdoptRequest,
     AppendToRequest,
@@ -62,7 +62,7 @@ class PluginHost:
 
     def _lane(self, response_id: str | None) -> Lane:
         if response_id is None:
-            return INPUT_LANE
+            return SESSION_LANE
         lane = Lane(response_id)
         if not self._requests.epochs.is_open(lane):
             raise PluginError(f"the plugin works for response '{response_id}', which is over")

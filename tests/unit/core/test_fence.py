@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.core.fence import INPUT_LANE, Epochs, Fence, Lane
+from duologue.core.fence import SESSION_LANE, Epochs, Fence, Lane
 
 LANE = Lane("resp_1")
 
@@ -21,7 +21,7 @@ def test_what_was_sent_under_the_current_fence_is_current() -> None:
 
 def test_an_advance_makes_stale_what_is_out_there_on_that_lane_alone() -> None:
     epochs = Epochs("s")
-    old, other = epochs.open(LANE), epochs.open(INPUT_LANE)
+    old, other = epochs.open(LANE), epochs.open(SESSION_LANE)
     new = epochs.advance(LANE)
     assert not epochs.is_current(old)
     assert epochs.is_current(new)

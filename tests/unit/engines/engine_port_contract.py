@@ -9,11 +9,11 @@ from typing import Protocol
 import pytest
 
 from duologue.core.errors import CapacityError, EngineError
-from duologue.core.fence import INPUT_LANE, Fence, Lane
+from duologue.core.fence import SESSION_LANE, Fence, Lane
 from duologue.engines.payloads import Payload, SpeakText, TextDelta
 from duologue.engines.ports import Ended, EngineEvent, EnginePort, Outcome, Output, Request
 
-FENCE = Fence("session", INPUT_LANE, 3)
+FENCE = Fence("session", SESSION_LANE, 3)
 OTHER_FENCE = Fence("session", Lane("response_1"), 0)
 
 

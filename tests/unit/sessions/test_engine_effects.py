@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duologue.core.errors import CapacityError, DuologueError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.payloads import SpeakText
 from duologue.engines.ports import Ended, EngineEvent, Outcome, Request
 from duologue.sessions.effects import (
@@ -18,7 +18,7 @@ from duologue.sessions.effects import (
 from duologue.sessions.engine_effects import EngineEffects
 from tests.fakes.engine import FakeEngine
 
-FENCE = Fence("s", INPUT_LANE, 0)
+FENCE = Fence("s", SESSION_LANE, 0)
 REQUEST = Request("s.1", "stage", FENCE, None, more_input=True, credit=100)
 
 
@@ -43,7 +43,7 @@ class Bench:
 
 def test_each_effect_reaches_the_engine() -> None:
     bench = Bench()
-    later = Fence("s", INPUT_LANE, 1)
+    later = Fence("s", SESSION_LANE, 1)
     done = bench.perform(
         SubmitRequest(REQUEST),
         AppendInput("s.1", SpeakText("Hello.", 6)),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.core.mailbox import MailboxFull
 from duologue.engines.ports import Ended, Outcome
 from duologue.protocol.commands import AppendAudio, CommitAudio
@@ -21,7 +21,7 @@ REFUSED = Rejected(error_body(refused("too long", "audio"), "long"))
 
 
 def ended(name: str) -> Ended:
-    return Ended(name, Fence("s", INPUT_LANE, 0), Outcome.COMPLETED)
+    return Ended(name, Fence("s", SESSION_LANE, 0), Outcome.COMPLETED)
 
 
 def as_it_is(append: AppendAudio) -> AppendAudio | Rejected:

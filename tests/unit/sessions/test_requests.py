@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duologue.core.fence import INPUT_LANE, Fence, Lane
+from duologue.core.fence import SESSION_LANE, Fence, Lane
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import Ended, Outcome, Output, Request
 from duologue.sessions.effects import (
@@ -34,7 +34,7 @@ def test_each_request_has_an_id_of_its_own_and_the_fence_of_its_lane() -> None:
     first = TextDelta("hello")
     requests.open(Asker.PLUGIN, "llm", "llm", lane=LANE, first=first, credit=5)
     assert requests.take_effects() == [
-        SubmitRequest(Request("s.1", "vad", Fence("s", INPUT_LANE, 0), None, True)),
+        SubmitRequest(Request("s.1", "vad", Fence("s", SESSION_LANE, 0), None, True)),
         SubmitRequest(Request("s.2", "llm", Fence("s", LANE, 0), first, False, 5)),
     ]
     assert requests.take_effects() == ()
@@ -120,7 +120,7 @@ def test_the_last_word_of_a_cancelled_request_is_no_stale_output() -> None:
     requests = make_streams()
     request = requests.open(Asker.PLUGIN, "llm", "llm")
     requests.cancel(Asker.PLUGIN, "llm")
-    ended = Ended(request.request_id, requests.epochs.fence(INPUT_LANE), Outcome.CANCELLED)
+    ended = Ended(request.request_id, requests.epochs.fence(SESSION_LANE), Outcome.CANCELLED)
     assert requests.accept(ended) is None
     assert requests.stale_dropped == 0
 
@@ -134,14 +134,16 @@ def test_a_lane_is_cancelled_as_a_whole_and_alone() -> None:
     requests.cancel_lane(LANE)
     assert requests.take_effects() == [CancelRequest("s.2"), CancelRequest("s.3")]
     assert requests.of_lane(LANE) == []
-    assert requests.of_lane(INPUT_LANE) == [standing]
+    assert requests.of_lane(SESSION_LANE) == [standing]
 
 
 def test_a_stream_that_was_given_to_a_response_is_cancelled_with_it() -> None:
     requests = make_streams()
     speculation = requests.open(Asker.PLUGIN, "spec", "llm")
     speculation.lane = LANE
-    assert requests.accept(Output("s.1", Fence("s", INPUT_LANE, 0), TextDelta("x"))) is speculation
+    assert (
+        requests.accept(Output("s.1", Fence("s", SESSION_LANE, 0), TextDelta("x"))) is speculation
+    )
     requests.cancel_lane(LANE)
     assert list(requests.take_effects())[-1] == CancelRequest("s.1")
 

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from duologue.core.errors import CapacityError, EngineError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.edges import EDGES, Edge
 from duologue.engines.messages import (
     Append,
@@ -34,7 +34,7 @@ from tests.fakes.executor import FakeExecutor, FakeWorker
 from tests.patience import PATIENCE_S
 from tests.unit.engines.engine_port_contract import OTHER_FENCE, Listener
 
-FENCE = Fence("session", INPUT_LANE, 1)
+FENCE = Fence("session", SESSION_LANE, 1)
 GRACE_S = 0.01
 COMPLETED, CANCELLED, FAILED = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.FAILED
 

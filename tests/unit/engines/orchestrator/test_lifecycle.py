@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from duologue.core.errors import CapacityError, EngineError, ProtocolError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.lifecycle_port import (
     Order,
     PauseStages,
@@ -37,7 +37,7 @@ from duologue.telemetry.metrics import LabelSets, Metrics
 from tests.fakes.executor import FakeExecutor, FakeWorker
 from tests.unit.engines.engine_port_contract import Listener
 
-FENCE = Fence("session", INPUT_LANE, 1)
+FENCE = Fence("session", SESSION_LANE, 1)
 PIPELINES = {
     "llm": Pipeline(name="llm", stages=(StageSpec(name="llm", runner="script", replicas=2),)),
     "tts": Pipeline(

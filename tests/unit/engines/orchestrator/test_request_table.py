@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from duologue.core.errors import EngineError
-from duologue.core.fence import INPUT_LANE, Fence, Lane
+from duologue.core.fence import SESSION_LANE, Fence, Lane
 from duologue.engines.edges import Ahead
 from duologue.engines.messages import Append, Cancel, Finish, Grant, Open
 from duologue.engines.orchestrator.request_table import (
@@ -21,7 +21,7 @@ from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.ports import Ended, Outcome, Output, Request
 
-FENCE = Fence("session", INPUT_LANE, 2)
+FENCE = Fence("session", SESSION_LANE, 2)
 OTHER_FENCE = Fence("session", Lane("response_1"), 0)
 GRACE_S = 5.0
 

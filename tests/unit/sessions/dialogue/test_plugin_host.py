@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duologue.core.errors import PluginError
-from duologue.core.fence import INPUT_LANE, Lane
+from duologue.core.fence import SESSION_LANE, Lane
 from duologue.duplex_plugins.contract import (
     AdoptRequest,
     AppendToRequest,
@@ -70,7 +70,7 @@ def test_work_without_a_response_is_work_of_the_input_lane_until_it_is_adopted()
     bench.perform(StartRequest(key="spec", pipeline="llm", first=TextDelta("x")))
     request = bench.requests.find(Asker.PLUGIN, "spec")
     assert request is not None
-    assert request.lane == INPUT_LANE
+    assert request.lane == SESSION_LANE
     bench.perform(AdoptRequest("spec", "r1"))
     assert request.lane == LANE
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from duologue.core.errors import CodecError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.payloads import AudioChunk, ChatMessage, ChatRequest, Transcript
 from duologue.engines.ports import Ended, Outcome, Output
 from duologue.protocol.commands import AppendAudio, CreateResponse, ResponseParams, UpdateSession
@@ -21,7 +21,7 @@ from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.inputs import Rejected
 from duologue.sessions.recording.packing import Content, pack, unpack
 
-FENCE = Fence("sess_1", INPUT_LANE, 3)
+FENCE = Fence("sess_1", SESSION_LANE, 3)
 SECRET = "the moon is made of cheese"
 VALUES = (
     AppendAudio(audio=b"\x01\x02"),

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from duologue.core.errors import CapacityError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.payloads import AudioChunk, TextDelta, VoiceActivity
 from duologue.engines.ports import Ended, Outcome, Output, Request
 from duologue.protocol.audio_formats import PcmFormat
@@ -33,7 +33,7 @@ from duologue.telemetry import Direction, Flight, LabelSets, Metrics
 from duologue.telemetry.metrics import STOPS
 from tests.fakes.clock import WALL_START_S, FakeClock
 
-FENCE = Fence("s", INPUT_LANE, 3)
+FENCE = Fence("s", SESSION_LANE, 3)
 AUDIO = AudioDelta(
     response_id="r", item_id="i", output_index=0, content_index=0, delta=b"\x00" * 480
 )

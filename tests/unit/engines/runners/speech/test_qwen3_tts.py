@@ -12,7 +12,7 @@ import pytest
 
 from duologue.codecs.pcm import pcm_to_float
 from duologue.core.errors import ConfigError, EngineError
-from duologue.core.fence import INPUT_LANE, Fence
+from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import AudioChunk, SpeakText
 from duologue.engines.pipeline import load_pipelines
@@ -114,7 +114,7 @@ async def test_a_worker_with_a_python_of_its_own_speaks(folder: Path, tmp_path: 
     await engine.start()
     listener = Listener()
     clause = SpeakText(TEXT, len(TEXT), "vivian")
-    engine.submit(Request("r", "voice", Fence("s", INPUT_LANE, 0), first=clause), listener)
+    engine.submit(Request("r", "voice", Fence("s", SESSION_LANE, 0), first=clause), listener)
     ended = await listener.ended
     await engine.stop()
     assert ended.outcome is Outcome.COMPLETED, ended
