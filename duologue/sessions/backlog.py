@@ -7,11 +7,13 @@ Bounded in number and in bytes. This module must not know sessions or time.
 
 from __future__ import annotations
 
+import sys
+
+import msgspec
+
 from duologue.core.mailbox import Mailbox, MailboxFull
-from duologue.protocol.commands import AppendAudio, CreateItem
-from duologue.protocol.duplex.commands import ShowFrame
-from duologue.protocol.items import InputAudio, MessageItem, text_bytes
-from duologue.sessions.inputs import SessionInput
+from duologue.protocol.append_audio import AppendAudio
+from duologue.sessions.inputs import Rejected, SessionInput
 
 SLICE_BYTES = 48_000
 """A second of 24 kHz PCM, which takes about two milliseconds to convert."""
@@ -23,6 +25,8 @@ BACKLOG_BYTES = 32 << 20
 INPUT_BYTES = 256
 """What an input is booked at besides its content, rounded up."""
 
+_WITHOUT_PARTS = frozenset((str, bytes, int, float, bool, type(None), msgspec.UnsetType))
+
 
 def is_long(item: SessionInput) -> bool:
     """Tell whether an input is an append that is better taken in slices."""
@@ -30,17 +34,32 @@ def is_long(item: SessionInput) -> bool:
 
 
 def weight(item: SessionInput) -> int:
-    """What an input counts as while it waits, in bytes."""
+    """What an input counts as while it waits, in bytes.
+
+    Quickly told of audio; what else a client says is looked through whole, so ask once.
+    """
     if isinstance(item, AppendAudio):
         return INPUT_BYTES + len(item.audio)
-    if isinstance(item, CreateItem):
-        parts = item.item.content if isinstance(item.item, MessageItem) else ()
-        sounds = (part.audio for part in parts if isinstance(part, InputAudio))
-        sound = sum(len(each) for each in sounds if isinstance(each, bytes))
-        return INPUT_BYTES + text_bytes(item.item) + sound
-    if isinstance(item, ShowFrame):
-        return INPUT_BYTES + len(item.data)
-    return INPUT_BYTES
+    return INPUT_BYTES + _content_bytes(item.error if isinstance(item, Rejected) else item)
+
+
+def _content_bytes(command: object) -> int:
+    """What a command and all that is in it takes up in memory; what is shared counts each time."""
+    size = 0
+    left = [command]
+    while left:
+        value = left.pop()
+        size += sys.getsizeof(value)
+        if type(value) in _WITHOUT_PARTS:
+            continue
+        if isinstance(value, msgspec.Struct):
+            left.extend(msgspec.structs.astuple(value))
+        elif isinstance(value, dict):
+            left.extend(value)
+            left.extend(value.values())
+        elif isinstance(value, list | tuple | frozenset):
+            left.extend(value)
+    return size
 
 
 class Backlog:
@@ -66,8 +85,8 @@ class Backlog:
         self.capacity = capacity
         self.max_bytes = max_bytes
         self.held_bytes = 0
-        self._items: Mailbox[SessionInput] = Mailbox(capacity)
-        self._next: SessionInput | None = None
+        self._items: Mailbox[tuple[SessionInput, int]] = Mailbox(capacity)
+        self._next: AppendAudio | None = None
         self._long: AppendAudio | None = None
         self._offset = 0
         self.empty = True
@@ -88,17 +107,19 @@ class Backlog:
                 f"{self.held_bytes} bytes of input wait to be taken in, and {size} more are over "
                 f"the limit of {self.max_bytes}; send more slowly"
             )
-        self._items.put(item)
+        self._items.put((item, size))
         self.held_bytes += size
         self.empty = False
 
     def take(self) -> SessionInput | None:
         """Remove and return the next whole input; a long append is returned whole, once."""
-        item, self._next = self._next, None
-        if item is None:
-            item = self._items.take()
-        if item is not None:
-            self.held_bytes -= weight(item)
+        item: SessionInput | None = self._next
+        if self._next is not None:
+            self.held_bytes -= weight(self._next)
+            self._next = None
+        elif (waiting := self._items.take()) is not None:
+            item, size = waiting
+            self.held_bytes -= size
         self._note()
         return item
 
@@ -107,7 +128,7 @@ class Backlog:
         if self._long is not None:
             return None
         item = self.take()
-        if item is not None and is_long(item):
+        if isinstance(item, AppendAudio) and is_long(item):
             self._next = item
             self.held_bytes += weight(item)
             self.empty = False
@@ -136,7 +157,7 @@ class Backlog:
 
     def count_held(self) -> int:
         """Count bytes afresh; equals ``held_bytes``. For tests."""
-        waiting = (*self._items, self._next, self._long)
+        waiting = (*(item for item, _ in self._items), self._next, self._long)
         return sum(weight(item) for item in waiting if item is not None)
 
     def _note(self) -> None:

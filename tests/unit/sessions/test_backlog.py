@@ -8,17 +8,65 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from duologue.core.mailbox import MailboxFull
-from duologue.protocol.commands import AppendAudio, CommitAudio, CreateItem
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import (
+    CommitAudio,
+    CreateItem,
+    CreateResponse,
+    ResponseParams,
+    UpdateSession,
+)
 from duologue.protocol.duplex.commands import ShowFrame
-from duologue.protocol.items import InputAudio, InputText, MessageItem
+from duologue.protocol.events import ErrorBody
+from duologue.protocol.items import FunctionCallOutputItem, InputAudio, InputText, MessageItem
+from duologue.protocol.session_config import FunctionTool
+from duologue.protocol.session_patch import SessionPatch
 from duologue.sessions.backlog import INPUT_BYTES, SLICE_BYTES, Backlog, is_long, weight
+from duologue.sessions.inputs import Rejected, SessionInput
 
 LONG = AppendAudio(event_id="long", audio=bytes(range(250)) * 500)
 COMMIT = CommitAudio()
 
 
-def test_a_frame_weighs_what_is_in_it() -> None:
-    assert weight(ShowFrame(data=bytes(1000))) == INPUT_BYTES + 1000
+TEXT = "x" * 1000
+TOOL = FunctionTool(name="look_up", parameters={"properties": {"a": {"enum": [TEXT, TEXT + "y"]}}})
+WEIGHED = [
+    (CommitAudio(), 0),
+    (CommitAudio(event_id="e" * 500), 500),
+    (ShowFrame(data=bytes(1000)), 1000),
+    (CreateItem(item=FunctionCallOutputItem(call_id="c" * 30, output=TEXT)), 1030),
+    (CreateResponse(response=ResponseParams(instructions=TEXT, metadata={"k": TEXT})), 2000),
+    (
+        CreateResponse(
+            response=ResponseParams(
+                input=(MessageItem(role="user", content=(InputText(text=TEXT),)),) * 3
+            )
+        ),
+        3000,
+    ),
+    (UpdateSession(session=SessionPatch(instructions=TEXT, tools=(TOOL,))), 3000),
+    (UpdateSession(session=SessionPatch(instructions="\N{SNOWMAN}" * 1000)), 2000),
+    (Rejected(ErrorBody(type="invalid_request_error", message=TEXT)), 1000),
+]
+
+
+@pytest.mark.parametrize(("item", "content_bytes"), WEIGHED)
+def test_what_waits_weighs_what_is_in_it(item: SessionInput, content_bytes: int) -> None:
+    around = weight(item) - INPUT_BYTES - content_bytes
+    assert 0 < around < 4000
+
+
+def test_what_one_message_may_hold_is_not_booked_as_nothing() -> None:
+    backlog = Backlog(10, max_bytes=32 << 20)
+    item = MessageItem(role="user", content=(InputText(text="x" * 100_000),))
+    huge = CreateResponse(response=ResponseParams(input=(item,) * 130))
+    backlog.put(huge)
+    backlog.put(huge)
+    with pytest.raises(MailboxFull, match="limit of"):
+        backlog.put(huge)
+    assert backlog.held_bytes == backlog.count_held() > 26_000_000
+    assert [backlog.take(), backlog.take()] == [huge, huge]
+    assert backlog.held_bytes == 0
 
 
 def test_only_an_append_of_more_than_a_slice_is_long() -> None:
