@@ -131,7 +131,7 @@ async def _demo(
             record = await hold_call(url, questions, view, clock, api_key=options.api_key)
         await transcribe_answers(url, record, api_key=options.api_key)
         passed = await asyncio.to_thread(report, options, record, console)
-        console.print(f"\n{clock.now() - began_at:.0f} s in all", style="dim")
+        console.print(f"\n{clock.now() - began_at:.0f} s for the call and its start", style="dim")
         if options.keep and options.url is None:
             await _keep(url, console)
     return 0 if passed else 1
