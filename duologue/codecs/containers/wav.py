@@ -46,6 +46,12 @@ def wav_header(rate_hz: int, data_bytes: int | None = None, channels: int = 1) -
     )
 
 
+def write_sizes(file: bytearray) -> None:
+    """Put its sizes into the header of a file that was begun without knowing them."""
+    _CHUNK.pack_into(file, 0, b"RIFF", len(file) - _CHUNK.size)
+    _CHUNK.pack_into(file, HEADER_BYTES - _CHUNK.size, b"data", len(file) - HEADER_BYTES)
+
+
 @dataclass(frozen=True, slots=True)
 class PlainWav:
     """A file of 16-bit PCM.

@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from duologue.codecs.containers import OutputFormat
+from duologue.codecs.containers.wav import write_sizes
 from duologue.engines.payloads import TokenUsage
 from duologue.gateway.chat.checks import Wanted
 from duologue.gateway.chat.turn import Ending
@@ -120,6 +121,8 @@ class WholeAnswer:
         if self._file is None:
             self._file = await SpeechFile.begin(_file_format(self._wanted))
         self._speech += await self._file.end()
+        if _file_format(self._wanted) is OutputFormat.WAV:
+            write_sizes(self._speech)
         return bytes(self._speech)
 
 

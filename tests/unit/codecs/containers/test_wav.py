@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.codecs.containers.wav import HEADER_BYTES, UNKNOWN_SIZE, read_plain_wav, wav_header
+from duologue.codecs.containers.wav import (
+    HEADER_BYTES,
+    UNKNOWN_SIZE,
+    read_plain_wav,
+    wav_header,
+    write_sizes,
+)
 from tests.fakes.sound_files import file_of, tone
 
 PCM = tone(0.1).tobytes()
@@ -39,6 +45,12 @@ def test_a_header_without_a_length_says_that_nobody_knows() -> None:
 
     assert struct.unpack_from("<I", header, 4) == (UNKNOWN_SIZE,)
     assert struct.unpack_from("<I", header, 40) == (UNKNOWN_SIZE,)
+
+
+def test_sizes_are_written_once_they_are_known() -> None:
+    file = bytearray(wav_header(24_000) + PCM)
+    write_sizes(file)
+    assert bytes(file) == wav_header(24_000, len(PCM)) + PCM
 
 
 def test_our_own_streams_are_read_back() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import base64
+import io
+import wave
 from typing import Any
 
 import msgspec
@@ -103,6 +105,13 @@ async def test_speech_with_and_without_its_text(text: bool) -> None:
 async def test_speech_is_a_file_of_the_format_asked_for() -> None:
     message = await whole(Wanted(audio=True, format="wav"), speech=True)
     assert base64.b64decode(message["audio"]["data"]).startswith(b"RIFF")
+
+
+async def test_a_wav_file_says_how_long_it_is() -> None:
+    message = await whole(Wanted(audio=True, format="wav"), speech=True)
+    with wave.open(io.BytesIO(base64.b64decode(message["audio"]["data"]))) as file:
+        assert file.getnframes() == len(PCM) // 2
+        assert file.readframes(file.getnframes()) == PCM
 
 
 async def test_an_answer_that_only_calls_is_not_spoken() -> None:
