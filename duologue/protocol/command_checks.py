@@ -71,7 +71,7 @@ def check_command(command: Command) -> None:
         LimitExceeded: Something is too long or too many.
     """
     if command.event_id is not None:
-        _check_chars(command.event_id, MAX_EVENT_ID_CHARS, "event_id")
+        check_event_id(command.event_id)
     match command:
         case CreateItem(item=item, previous_item_id=previous):
             if previous is not None:
@@ -91,6 +91,16 @@ def check_command(command: Command) -> None:
             _check_chars(response_id, MAX_ITEM_ID_CHARS, "response_id")
         case _:
             pass
+
+
+def check_event_id(event_id: str) -> None:
+    """Refuse a name that is too long: it is kept, and repeated to the client.
+
+    Raises:
+        LimitExceeded: It is.
+    """
+    if len(event_id) > MAX_EVENT_ID_CHARS:
+        raise over_limit("event_id", len(event_id), MAX_EVENT_ID_CHARS, "event_id", "characters")
 
 
 def check_item(item: Item, param: str) -> None:

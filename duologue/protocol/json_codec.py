@@ -17,42 +17,26 @@ from typing import Any, get_args
 import msgspec
 import pybase64
 
-from duologue.core.errors import ClientError, ProtocolError
-from duologue.protocol.command_checks import check_command
-from duologue.protocol.commands import (
-    AppendAudio,
-    Command,
-    CreateResponse,
-    RealtimeCommand,
-    UpdateSession,
-)
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import Command, CreateResponse, RealtimeCommand, UpdateSession
 from duologue.protocol.dialect import HEADS_KEPT, Dialect
-from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.events import STOCK_EVENTS, Event
 from duologue.protocol.flat_fields import FlatCommand
-from duologue.protocol.json_refusals import (
-    event_type,
-    readable_event_id,
-    refusal,
-    refuse_duplicate_keys,
+from duologue.protocol.json_reading import (
+    APPEND_HEAD,
+    MAX_APPEND_BASE64_BYTES,
+    WORTH_A_VIEW_BYTES,
+    JsonForm,
+    decode_base64,
+    read_with_care,
+    to_utf8,
 )
-from duologue.protocol.json_values import refuse_many_json_values
-from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
+from duologue.protocol.json_refusals import event_type, readable_event_id, refusal
 from duologue.protocol.response_events import AudioDelta
-from duologue.protocol.second_reading import read_leniently
 
-_APPEND_HEAD = b'{"type":"input_audio_buffer.append","audio":"'
-_APPEND_HEAD_BYTES = len(_APPEND_HEAD)
-MAX_APPEND_BASE64_BYTES = (MAX_APPEND_BYTES + 2) // 3 * 4
+_APPEND_HEAD_BYTES = len(APPEND_HEAD)
 _MAX_TIDY_APPEND_BYTES = _APPEND_HEAD_BYTES + MAX_APPEND_BASE64_BYTES + 2
-WORTH_A_VIEW_BYTES = 64 * 1024
-"""A longer message is not copied, nor looked through, where that can be helped."""
-
-NO_TEXT = b'""'
-"""What stands for the audio in a message without it."""
-
 _CLOSING_BRACE = ord("}")
-_QUOTE = ord('"')
 
 _encode_base64 = pybase64.b64encode
 _decode_base64 = pybase64.b64decode
@@ -63,6 +47,12 @@ class _AppendWire(msgspec.Struct, tag="input_audio_buffer.append"):
 
     audio: msgspec.Raw
     event_id: str | None = None
+
+    def text(self) -> tuple[msgspec.Raw, str, int]:
+        return self.audio, "audio", 8 if self.event_id is None else 12
+
+    def command(self, audio: bytes) -> AppendAudio:
+        return AppendAudio(audio=audio, event_id=self.event_id)
 
 
 class _DeltaWire(msgspec.Struct, tag="response.output_audio.delta"):
@@ -103,8 +93,15 @@ _EVENTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
 )
 _EVENT_HEAD = msgspec.json.Decoder(_EventHead)
 _EVENT_TYPES = frozenset(member.__struct_config__.tag for member in get_args(Event))
-_STRINGS = msgspec.json.Decoder(str)
 _ENCODER = msgspec.json.Encoder()
+
+
+def _meaning(decoded: Any, message: bytes) -> Command:
+    command: Command = decoded.command() if isinstance(decoded, FlatCommand) else decoded
+    return command
+
+
+_FORM = JsonForm(_COMMANDS, _AppendWire, _meaning)
 
 
 def decode_command(message: bytes | str) -> Command:
@@ -120,7 +117,7 @@ def decode_command(message: bytes | str) -> Command:
     size = len(message)
     # A quote only at the very end: nothing follows the audio, and nothing in it is escaped.
     if (
-        message.startswith(_APPEND_HEAD)
+        message.startswith(APPEND_HEAD)
         and message.find(b'"', _APPEND_HEAD_BYTES) == size - 2
         and message[-1] == _CLOSING_BRACE
         and size <= _MAX_TIDY_APPEND_BYTES
@@ -130,7 +127,7 @@ def decode_command(message: bytes | str) -> Command:
             return AppendAudio(audio=_decode_base64(text[_APPEND_HEAD_BYTES:-2], None, True))
         except binascii.Error:
             pass  # the typed path says what is wrong with it
-    return _decode_typed(message)
+    return read_with_care(message, _FORM)
 
 
 def encode_event(event: Event, seq: int) -> bytes | None:
@@ -169,7 +166,7 @@ def audio_delta_head(
 def encode_command(command: Command) -> bytes:
     """Write one message to a server."""
     if type(command) is AppendAudio and command.event_id is None:
-        return b"".join((_APPEND_HEAD, _encode_base64(command.audio), b'"}'))
+        return b"".join((APPEND_HEAD, _encode_base64(command.audio), b'"}'))
     return _ENCODER.encode(command)
 
 
@@ -204,149 +201,6 @@ def _audio_delta(wire: _DeltaWire) -> AudioDelta:
         content_index=wire.content_index,
         delta=decode_base64(wire.delta, "delta"),
     )
-
-
-def _decode_typed(message: bytes) -> Command:
-    refuse_many_json_values(message)
-    if (cut := without_audio(message)) is not None:
-        append = _long_append(*cut)
-        if append is not None:
-            return append
-    try:
-        decoded = _COMMANDS.decode(message)
-    except (msgspec.MsgspecError, RecursionError) as exc:
-        decoded = _second_reading(message, exc)
-    try:
-        if type(decoded) is _AppendWire:
-            return _append(decoded, message)
-        refuse_duplicate_keys(message)
-        command: Command = decoded.command() if isinstance(decoded, FlatCommand) else decoded
-        check_command(command)
-    except ClientError as exc:
-        exc.event_id = readable_event_id(message)
-        raise
-    return command
-
-
-def without_audio(message: bytes) -> tuple[bytes, memoryview] | None:
-    """Return a long message without its audio, and the audio, with its quotes.
-
-    The decoder would look through all of the text, and hold everybody up for tens of milliseconds.
-
-    Returns:
-        None for a message that has no long text behind a key ``audio``.
-    """
-    if len(message) < WORTH_A_VIEW_BYTES:
-        return None
-    opening = message.find(b'"', message.find(b'"audio"') + len(b'"audio"'))
-    closing = message.find(b'"', opening + 1)
-    if closing - opening < WORTH_A_VIEW_BYTES:
-        return None
-    rest = message[: opening + 1] + message[closing:]
-    return rest, memoryview(message)[opening : closing + 1]
-
-
-def _long_append(rest: bytes, text: memoryview) -> AppendAudio | None:
-    """Read an append without its audio; None: it is none, or not as it should be."""
-    try:
-        wire = _COMMANDS.decode(rest)
-    except (msgspec.MsgspecError, RecursionError):
-        return None
-    if type(wire) is not _AppendWire or bytes(wire.audio) != NO_TEXT:
-        return None
-    try:
-        audio = decode_base64(text, "audio")
-    except ClientError:
-        return None  # the decoder has something to say first
-    try:
-        return _append(wire, rest, audio)
-    except ClientError as exc:
-        exc.event_id = readable_event_id(rest)
-        raise
-
-
-def _append(wire: _AppendWire, message: bytes, audio: bytes | None = None) -> AppendAudio:
-    """Finish an append that has spaces, an ``event_id`` or another order of keys.
-
-    Args:
-        audio: Where the message is without it.
-    """
-    key_end = message.find(b'"audio"') + len(b'"audio"')
-    opening = message.find(b'"', key_end)
-    envelope = message[:opening] + message[message.find(b'"', opening + 1) :]
-    # Four quotes a field, less the two around the audio: no key stands twice, nothing is foreign.
-    if envelope.count(b'"') != (7 if wire.event_id is None else 11):
-        refuse_duplicate_keys(message)
-    if wire.event_id is not None and len(wire.event_id) > MAX_EVENT_ID_CHARS:
-        size = len(wire.event_id)
-        raise over_limit("event_id", size, MAX_EVENT_ID_CHARS, "event_id", "characters")
-    if audio is None:
-        audio = decode_base64(wire.audio, "audio")
-    return AppendAudio(audio=audio, event_id=wire.event_id)
-
-
-def _second_reading(message: bytes, exc: Exception) -> Command:
-    """Some clients write items and responses in a way of their own that does no harm."""
-    if isinstance(exc, msgspec.ValidationError):
-        try:
-            command = read_leniently(message, event_type(message))
-        except (msgspec.MsgspecError, RecursionError) as also:
-            raise refusal(also, message) from None
-        if command is not None:
-            return command
-    raise refusal(exc, message) from None
-
-
-def decode_base64(raw: msgspec.Raw | memoryview, param: str) -> bytes:
-    """Decode the base64 of a JSON string that has not been read yet.
-
-    Raises:
-        ProtocolError: It is no string, or no base64.
-        LimitExceeded: It is too long.
-    """
-    # A view, since each copy of what may be 20 MB takes milliseconds.
-    text = memoryview(raw)
-    if text[0] != _QUOTE:
-        raise refused(f"{param} is not a string; give base64", param)
-    if len(text) - 2 > MAX_APPEND_BASE64_BYTES:
-        raise over_limit(param, (len(text) - 2) // 4 * 3, MAX_APPEND_BYTES, param, "bytes")
-    try:
-        return _decode_base64(text[1:-1], None, True)
-    except binascii.Error as exc:
-        # Some encoders escape the slash, which is part of the alphabet.
-        if b"\\" not in bytes(text):
-            raise _bad_base64(param) from exc
-    try:
-        return _decode_base64(_unescaped(raw, param), None, True)
-    except binascii.Error as exc:
-        raise _bad_base64(param) from exc
-
-
-def _unescaped(text: msgspec.Raw | memoryview, param: str) -> bytes:
-    try:
-        return _STRINGS.decode(text).encode("ascii")
-    except (msgspec.MsgspecError, UnicodeEncodeError) as exc:
-        raise _bad_base64(param) from exc
-
-
-def _bad_base64(param: str) -> ProtocolError:
-    return refused(
-        f"{param} is not base64: give the standard alphabet with padding, without whitespace",
-        param,
-        ErrorCode.INVALID_BASE64,
-    )
-
-
-def to_utf8(message: str) -> bytes:
-    """Return the bytes of a message that came as text.
-
-    Raises:
-        ProtocolError: It is no text that could be sent.
-    """
-    try:
-        return message.encode()
-    except UnicodeEncodeError:
-        raise refused("the message holds a lone surrogate", None, ErrorCode.INVALID_JSON) from None
 
 
 REALTIME_JSON = Dialect("realtime", decode_command, encode_event)

@@ -14,6 +14,7 @@ import msgspec
 
 from duologue.core.errors import ClientError
 from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.command_checks import check_event_id
 from duologue.protocol.commands import Command
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.duplex.commands import AcknowledgeEvents
@@ -22,7 +23,7 @@ from duologue.protocol.duplex.wire_commands import AppendHints, placed_audio
 from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.events import STOCK_EVENTS, Event
 from duologue.protocol.json_codec import REALTIME_JSON
-from duologue.protocol.limits import MAX_APPEND_BYTES, MAX_EVENT_ID_CHARS
+from duologue.protocol.limits import MAX_APPEND_BYTES
 from duologue.protocol.msgpack_values import refuse_many_values
 from duologue.protocol.response_events import ResponseCreated, ResponseDone
 
@@ -59,9 +60,8 @@ class _Reader:
 
 
 def _checked(append: Any) -> Command:
-    event_id = append.event_id
-    if event_id is not None and len(event_id) > MAX_EVENT_ID_CHARS:
-        raise over_limit("event_id", len(event_id), MAX_EVENT_ID_CHARS, "event_id", "characters")
+    if append.event_id is not None:
+        check_event_id(append.event_id)
     if type(append) is AcknowledgeEvents:
         return append
     if len(append.audio) > MAX_APPEND_BYTES:

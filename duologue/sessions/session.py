@@ -315,7 +315,7 @@ class Session:
 
     def _take_in(self, item: SessionInput) -> None:
         now, observer = self._now(), self._observer
-        if type(item) is AppendAudio and now < observer.heard_due_at:
+        if isinstance(item, AppendAudio) and now < observer.heard_due_at:
             observer.heard_bytes += len(item.audio)
         else:
             observer.applied(item, now)

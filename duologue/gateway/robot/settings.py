@@ -12,8 +12,9 @@ from duologue.config import Section
 class RobotSettings(Section):
     """Robots that ask a policy what to do, over ``/v1/realtime/robot/openpi``."""
 
-    max_connections: Annotated[int, Field(ge=1, le=10_000)] = 64
-    """Robots that may be connected; further ones are refused with 503."""
+    max_connections: Annotated[int, Field(ge=1, le=10_000)] = 16
+    """Robots that may be connected; further ones are refused with 503. Each holds one of the slots
+    of ``gateway.http.max_requests`` while it is connected: keep room for other requests."""
 
     max_message_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 64 << 20
     """An observation must be smaller; a larger one ends its connection with 1009."""

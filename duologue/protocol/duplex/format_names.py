@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from duologue.protocol.audio_formats import AudioFormat
+from duologue.protocol.audio_formats import AudioFormat, format_sample_bytes
 
 FormatType: TypeAlias = Literal[
     "audio/pcm", "audio/pcmu", "audio/pcma", "audio/pcm_f32le", "audio/opus"
@@ -48,3 +48,9 @@ _SHOWN: Mapping[str, str] = MappingProxyType(
 def duplex_name(audio_format: AudioFormat) -> str:
     """Return the name that a client is shown."""
     return _SHOWN[str(audio_format.__struct_config__.tag)]
+
+
+SAMPLE_BYTES: Mapping[str, int] = MappingProxyType(
+    {duplex_name(kind()): format_sample_bytes(kind()) for kind in get_args(AudioFormat)}
+)
+"""Bytes of one sample, by the name that a client is shown; of Opus, which has none, 1."""

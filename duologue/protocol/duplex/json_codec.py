@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from duologue.core.errors import ClientError
 from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
-from duologue.protocol.command_checks import check_command
+from duologue.protocol.command_checks import check_event_id
 from duologue.protocol.commands import (
     Command,
     CommitAudio,
@@ -39,28 +39,21 @@ from duologue.protocol.duplex.wire_commands import (
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event
 from duologue.protocol.flat_fields import FlatCreateResponse
-from duologue.protocol.json_codec import (
+from duologue.protocol.json_reading import (
+    APPEND_HEAD,
     MAX_APPEND_BASE64_BYTES,
-    NO_TEXT,
     WORTH_A_VIEW_BYTES,
-    decode_base64,
+    JsonForm,
+    read_with_care,
     to_utf8,
-    without_audio,
 )
-from duologue.protocol.json_refusals import (
-    event_type,
-    readable_event_id,
-    refusal,
-    refuse_duplicate_keys,
-)
-from duologue.protocol.json_values import refuse_many_json_values
+from duologue.protocol.json_refusals import refusal
 from duologue.protocol.response_events import (
     AudioDelta,
     FormattedAudioDelta,
     ResponseCreated,
     ResponseDone,
 )
-from duologue.protocol.second_reading import read_leniently
 
 _BEFORE_SESSION = 0
 """Number of an event that comes before there is a session; it counts for no acknowledgement."""
@@ -69,6 +62,19 @@ _BEFORE_SESSION = 0
 class _AppendWire(AppendHints, frozen=True, kw_only=True, tag="input_audio_buffer.append"):
     audio: msgspec.Raw | UnsetType = UNSET
     delta: msgspec.Raw | UnsetType = UNSET
+
+    def text(self) -> tuple[msgspec.Raw, str, int]:
+        quotes = 8 if self.event_id is None else 12
+        if self.start_sample is not None:
+            quotes += 2
+        if self.audio is not UNSET:
+            return self.audio, "audio", quotes
+        if self.delta is not UNSET:
+            return self.delta, "delta", quotes
+        raise refused("audio is required", "audio", ErrorCode.MISSING_PARAMETER)
+
+    def command(self, audio: bytes) -> AppendAudio:
+        return placed_audio(self, audio)
 
 
 _REPLACED = (
@@ -91,12 +97,8 @@ _COMMANDS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
 )
 _HINTS = msgspec.json.Decoder(AppendHints)
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_APPEND_HEAD = b'{"type":"input_audio_buffer.append","audio":"'
 _SPACED_APPEND_HEAD = b'{"type": "input_audio_buffer.append", "audio": "'
-"""Without and with spaces, as JSON is written by most."""
-
-_TELLING_BYTES = 64
-"""The beginning of a text, with its quote: that rarely stands anywhere else."""
+"""With spaces, as JSON is written by many."""
 
 _START_SAMPLE = b',"start_sample":'
 _ACK_HEAD = b'{"type":"session.event_ack","server_event_seq":'
@@ -118,37 +120,15 @@ def decode_duplex_command(message: bytes | str) -> Command:
     if isinstance(message, str):
         message = to_utf8(message)
     tidy: Command | None = None
-    if message.startswith(_APPEND_HEAD):
-        tidy = _tidy_append(message, len(_APPEND_HEAD))
+    if message.startswith(APPEND_HEAD):
+        tidy = _tidy_append(message, len(APPEND_HEAD))
     elif message.startswith(_ACK_HEAD):
         tidy = _tidy_ack(message)
     elif message.startswith(_SPACED_APPEND_HEAD):
         tidy = _tidy_append(message, len(_SPACED_APPEND_HEAD))
     if tidy is not None:
         return tidy
-    refuse_many_json_values(message)
-    if (cut := without_audio(message)) is not None:
-        append = _long_append(*cut)
-        if append is not None:
-            return append
-    try:
-        decoded = _COMMANDS.decode(message)
-    except (msgspec.MsgspecError, RecursionError) as exc:
-        return _second_reading(message, exc)
-    try:
-        if type(decoded) is _AppendWire:
-            return _append(decoded, message)
-        if type(decoded) is AcknowledgeEvents and message.count(b'"') == 6:
-            return decoded  # two keys and a type: none of them stands twice
-        refuse_duplicate_keys(message)
-        command = _meaning(decoded, message)
-        check_command(command)
-    except ClientError as exc:
-        exc.event_id = exc.event_id or readable_event_id(message)
-        raise
-    except RecursionError as exc:
-        raise refusal(exc, message) from None
-    return command
+    return read_with_care(message, _FORM)
 
 
 def encode_duplex_event(event: Event, seq: int) -> bytes:
@@ -212,6 +192,8 @@ def _tidy_append(message: bytes, start: int) -> AppendAudio | None:
         fields, hints = _FIELDS.decode(said), _HINTS.decode(said)
         # As many keys as there are fields: none stands twice, and no object is inside another.
         if said.count(b'":') == len(fields) and "audio" not in fields and "delta" not in fields:
+            if hints.event_id is not None:
+                check_event_id(hints.event_id)
             return placed_audio(hints, audio)
     except (binascii.Error, msgspec.MsgspecError, RecursionError, ClientError):
         pass
@@ -228,79 +210,17 @@ def _tidy_ack(message: bytes) -> AcknowledgeEvents | None:
     return None
 
 
-def _long_append(rest: bytes, text: memoryview) -> AppendAudio | None:
-    """Read an append without its audio; None: it is none, or not as it should be."""
-    try:
-        wire = _COMMANDS.decode(rest)
-    except (msgspec.MsgspecError, RecursionError):
+def _renamed(message: bytes, alias: str | None) -> bytes | None:
+    if alias is None or alias not in ALIASES:
         return None
-    if type(wire) is not _AppendWire or wire.audio is UNSET or bytes(wire.audio) != NO_TEXT:
-        return None
-    try:
-        audio = decode_base64(text, "audio")
-    except ClientError:
-        return None  # the decoder has something to say first
-    try:
-        refuse_duplicate_keys(rest)
-        return placed_audio(wire, audio)
-    except ClientError as exc:
-        exc.event_id = exc.event_id or readable_event_id(rest)
-        raise
-
-
-def _append(wire: _AppendWire, message: bytes) -> AppendAudio:
-    name = "audio" if wire.audio is not UNSET else "delta"
-    raw = wire.audio if wire.audio is not UNSET else wire.delta
-    if raw is UNSET:
-        raise refused("audio is required", "audio", ErrorCode.MISSING_PARAMETER)
-    # The audio itself holds no keys: what is looked through is as short as other messages.
-    start, end = _place(memoryview(raw), message)
-    refuse_duplicate_keys(message[:start] + b'""' + message[end:] if end else message)
-    return placed_audio(wire, decode_base64(raw, name))
-
-
-def _place(text: memoryview, message: bytes) -> tuple[int, int]:
-    """Return where a string stands that is in a message; nowhere, if that is not quickly told.
-
-    Told by its beginning and its length, since to compare all of a long one is slow.
-    """
-    head = bytes(text[:_TELLING_BYTES])
-    start = message.find(head)
-    while start >= 0 and message.find(b'"', start + 1) != start + len(text) - 1:
-        start = message.find(head, start + 1)
-    return (start, start + len(text)) if start >= 0 else (0, 0)
-
-
-def _second_reading(message: bytes, exc: Exception) -> Command:
-    """Other names of messages, and ways to write items and responses that do no harm."""
-    if isinstance(exc, msgspec.ValidationError):
-        named = event_type(message)
-        if named is not None and named in ALIASES:
-            refuse_duplicate_keys(message)
-            try:
-                return decode_duplex_command(_renamed(message, named))
-            except (msgspec.MsgspecError, RecursionError) as also:
-                raise refusal(also, message) from None
-        try:
-            command = read_leniently(message, named)
-        except (msgspec.MsgspecError, RecursionError) as also:
-            raise refusal(also, message) from None
-        if command is not None:
-            try:
-                check_command(command)
-            except ClientError as refused_for:
-                refused_for.event_id = readable_event_id(message)
-                raise
-            return command
-    raise refusal(exc, message) from None
-
-
-def _renamed(message: bytes, alias: str) -> bytes:
     fields = msgspec.json.decode(message)
     if alias == "input.commit" and fields.get("create_response") is None:
         # This name has always meant that an answer is wanted.
         fields.setdefault("response_create", True)
     return _ENCODER.encode(fields | {"type": ALIASES[alias]})
+
+
+_FORM = JsonForm(_COMMANDS, _AppendWire, _meaning, _renamed)
 
 
 @functools.lru_cache(maxsize=HEADS_KEPT)

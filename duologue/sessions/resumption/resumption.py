@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from duologue.codecs.opus_packets import CLOCK_HZ, duration_samples, split
+from duologue.protocol.duplex.format_names import SAMPLE_BYTES
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event, SessionCreated
 from duologue.protocol.response_events import FormattedAudioDelta
@@ -24,8 +25,6 @@ from duologue.sessions.speaking.output_buffer import booked_bytes
 
 _ENDED = LeaseState.ENDED
 """Compared with for every frame, and members of an enumeration are slow to look up."""
-
-_SAMPLE_BYTES = {"pcm16": 2, "pcm_f32le": 4, "g711_ulaw": 1, "g711_alaw": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,4 +260,4 @@ def _sound_of(journal: Journal) -> list[tuple[str, float]]:
 def _seconds(sound: FormattedAudioDelta) -> float:
     if sound.format == "opus":
         return duration_samples(split(sound.delta)) / CLOCK_HZ
-    return len(sound.delta) / _SAMPLE_BYTES[sound.format] / sound.sample_rate_hz
+    return len(sound.delta) / SAMPLE_BYTES[sound.format] / sound.sample_rate_hz

@@ -22,7 +22,8 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.engines.payloads import AudioChunk, Payload, TextDelta
 from duologue.engines.ports import Request, Subscriber
-from duologue.protocol.commands import AppendAudio, ClearAudio, CommitAudio, CreateResponse
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
+from duologue.protocol.commands import ClearAudio, CommitAudio, CreateResponse
 from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.events import (
     AudioCleared,
@@ -319,6 +320,27 @@ def test_a_crash_closes_this_session_and_keeps_its_last_seconds(
     assert len(call.manager) == 0
     (flight,) = call.flights
     assert flight.reason == type(fault).__name__
+
+
+@pytest.mark.parametrize(
+    "append",
+    [AppendAudio(audio=b"\0\0"), AppendPlacedAudio(audio=b"\0\0", start_sample=0)],
+)
+def test_the_audio_of_a_second_is_one_record_however_it_is_written(append: AppendAudio) -> None:
+    plugin = FakePlugin(answers=False)
+    call = make_call(plugin)
+    for _ in range(20):
+        call.send(append)
+    call.clock.advance(1.0)
+    call.send(append)
+
+    def crash(state: FakePlugin, item: PluginInput) -> list[SayText]:
+        raise ZeroDivisionError
+
+    plugin.step = crash  # type: ignore[assignment]
+    call.send(CreateResponse())
+    (flight,) = call.flights
+    assert [entry.size_bytes for entry in flight.entries if entry.kind == "AppendAudio"] == [2, 40]
 
 
 def test_a_crash_while_reading_returns_what_there_was() -> None:
