@@ -22,7 +22,7 @@ import matplotlib
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report import Report, print_table
-from duologue.protocol.commands import AppendAudio
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.json_codec import (
     decode_command,
     decode_event,

@@ -41,9 +41,9 @@ from duologue.core.clock import Clock
 from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.core.ids import IdMaker
 from duologue.core.tasks import guard
-from duologue.protocol.append_audio import AppendPlacedAudio
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.audio_formats import AudioFormat, PcmFormat
-from duologue.protocol.commands import AppendAudio, Command, UpdateSession
+from duologue.protocol.commands import Command, UpdateSession
 from duologue.protocol.duplex.commands import CloseSession
 from duologue.protocol.duplex.events import SessionClosed, SessionResumed
 from duologue.protocol.duplex.session_resource import DuplexSessionResource

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable
 
 from duologue.clients.errors import SendBufferFull
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import Command
 from duologue.protocol.duplex.commands import ShowFrame
 
 AUDIO_BYTES = 1 << 20

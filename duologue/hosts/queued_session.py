@@ -12,7 +12,8 @@ from duologue.core.clock import Clock
 from duologue.core.errors import DuologueError
 from duologue.core.wheel import TimerWheel
 from duologue.hosts.call_queue import CallQueue
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import Command
 from duologue.protocol.duplex.commands import CloseSession
 from duologue.protocol.duplex.events import SessionQueued
 from duologue.protocol.errors import ErrorCode, error_body, error_event, refused

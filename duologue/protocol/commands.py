@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from duologue.protocol.append_audio import AppendAudio as AppendAudio
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch
 from duologue.protocol.duplex.commands import DuplexCommand
 from duologue.protocol.items import Item, ResponseInput

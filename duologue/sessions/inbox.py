@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from duologue.core.mailbox import Mailbox
 from duologue.engines.ports import EngineEvent
-from duologue.protocol.commands import AppendAudio
+from duologue.protocol.append_audio import AppendAudio
 from duologue.sessions.backlog import BACKLOG_BYTES, Backlog, is_long
 from duologue.sessions.inputs import Rejected, SessionInput
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from duologue.duplex_plugins.contract import Capabilities
 from duologue.engines.payloads import AudioChunk, SpeechMark, TextDelta
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch
-from duologue.protocol.commands import AppendAudio, CommitAudio, CreateResponse, UpdateSession
+from duologue.protocol.commands import CommitAudio, CreateResponse, UpdateSession
 from duologue.protocol.events import ErrorEvent
 from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone
 from duologue.protocol.session_patch import (

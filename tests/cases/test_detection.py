@@ -16,8 +16,9 @@ from duologue.duplex_plugins.contract import ResponseRequested
 from duologue.engines.payloads import Payload
 from duologue.engines.runners.contract import Job
 from duologue.engines.runners.vad.energy import EnergyVadSettings, build
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch
-from duologue.protocol.commands import AppendAudio, CommitAudio
+from duologue.protocol.commands import CommitAudio
 from duologue.protocol.events import AudioCommitted, ErrorEvent, SpeechStarted, SpeechStopped
 from tests.cases.talk import DETECTING, Talk, join, listening, speech
 from tests.fakes.engine import FakeEngine

@@ -14,8 +14,9 @@ from duologue.codecs.resample import StreamResampler
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.runners.contract import Job
 from duologue.engines.runners.vad.energy import EnergyVadSettings, build
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch
-from duologue.protocol.commands import AppendAudio, CreateResponse
+from duologue.protocol.commands import CreateResponse
 from duologue.protocol.events import SpeechStarted
 from duologue.protocol.session_patch import TurnDetectionPatch
 from duologue.sessions.settings import ListeningSettings, SessionSettings

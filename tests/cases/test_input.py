@@ -11,14 +11,9 @@ from duologue.codecs.g711 import decode_alaw, decode_ulaw, encode_alaw, encode_u
 from duologue.core.errors import ClientError, LimitExceeded
 from duologue.duplex_plugins.contract import Audio, Capabilities, ResponseRequested
 from duologue.engines.payloads import AudioChunk
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch, format_rate_hz
-from duologue.protocol.commands import (
-    AppendAudio,
-    ClearAudio,
-    CommitAudio,
-    CreateResponse,
-    UpdateSession,
-)
+from duologue.protocol.commands import ClearAudio, CommitAudio, CreateResponse, UpdateSession
 from duologue.protocol.events import (
     AudioCommitted,
     ErrorEvent,

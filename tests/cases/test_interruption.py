@@ -7,9 +7,9 @@ import pytest
 from duologue.core.errors import ProtocolError
 from duologue.duplex_plugins.contract import ResponseRequested
 from duologue.engines.payloads import AudioChunk, SpeechMark, TextDelta, VoiceActivity
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch
 from duologue.protocol.commands import (
-    AppendAudio,
     CancelResponse,
     CommitAudio,
     CreateItem,

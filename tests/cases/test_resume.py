@@ -9,13 +9,9 @@ import pytest
 from duologue.core.errors import ClientError
 from duologue.duplex_plugins.contract import ResponseRequested
 from duologue.engines.payloads import AudioChunk, TextDelta
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch, PcmuFormat
-from duologue.protocol.commands import (
-    AppendAudio,
-    CommitAudio,
-    CreateItem,
-    CreateResponse,
-)
+from duologue.protocol.commands import CommitAudio, CreateItem, CreateResponse
 from duologue.protocol.duplex.commands import AcknowledgePlayback, BargeIn, CloseSession
 from duologue.protocol.duplex.events import SessionExpired, SessionExpiring, SessionResumed
 from duologue.protocol.duplex.session_patch import DuplexPatch

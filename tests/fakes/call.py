@@ -10,7 +10,8 @@ from duologue.core.ids import id_maker
 from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.contract import DuplexPlugin
 from duologue.engines.payloads import Transcript, VoiceActivity
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import Command
 from duologue.protocol.duplex.events import SessionResumed
 from duologue.protocol.events import ErrorEvent, Event, ResumableSessionCreated
 from duologue.protocol.session_patch import SessionPatch

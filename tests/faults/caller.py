@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from duologue.clients.session_patches import TurnDetectionChoice, session_patch
 from duologue.clients.transports.websocket import WebSocketTransport
-from duologue.protocol.commands import AppendAudio, Command, UpdateSession
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import Command, UpdateSession
 from duologue.protocol.events import (
     ErrorEvent,
     Event,

@@ -6,8 +6,8 @@ from duologue.clients.session_patches import session_patch
 from duologue.duplex_plugins.cascaded.plugin import CascadedPlugin
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.engines.payloads import VoiceActivity
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.commands import (
-    AppendAudio,
     CommitAudio,
     CreateItem,
     CreateResponse,

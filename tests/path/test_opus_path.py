@@ -9,8 +9,9 @@ from duologue.codecs.opus_packets import join, split
 from duologue.duplex_plugins.echo import EchoPlugin
 from duologue.duplex_plugins.scripted import ScriptedPlugin, ScriptedSettings
 from duologue.engines.payloads import AudioChunk
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch, OpusFormat, PcmFormat
-from duologue.protocol.commands import AppendAudio, CancelResponse, CreateResponse, UpdateSession
+from duologue.protocol.commands import CancelResponse, CreateResponse, UpdateSession
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.duplex.json_codec import DUPLEX_JSON
 from duologue.protocol.duplex.session_patch import DuplexPatch

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from duologue.hosts.port import Opening
 from duologue.hosts.settings import LinkSettings
-from duologue.protocol.commands import AppendAudio
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.events import AudioCleared
 from duologue.protocol.response_events import AudioDelta
 from tests.fakes.link import FakeClient, FakeLink, FakeSession, sound

@@ -21,7 +21,8 @@ from duologue.engines.payloads import (
     LockstepRewind,
     LockstepStart,
 )
-from duologue.protocol.commands import AppendAudio, CancelResponse, CreateResponse, TruncateItem
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import CancelResponse, CreateResponse, TruncateItem
 from duologue.protocol.duplex.commands import AcknowledgeEvents, BargeIn
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.events import ErrorEvent

@@ -27,8 +27,8 @@ from duologue.engines.payloads import (
     TextDelta,
     ToolCallDelta,
 )
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.commands import (
-    AppendAudio,
     CancelResponse,
     ClearAudio,
     CommitAudio,

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from duologue.clients.errors import NORMAL_CLOSURE, CallEnded
 from duologue.clients.transports.base import Received
 from duologue.core.errors import ClientError
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.command_checks import check_command
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.commands import Command
 from duologue.protocol.errors import ERROR_TABLE, ErrorCode, error_body
 from duologue.sessions.port import Delivery, SessionPort
 

@@ -44,8 +44,9 @@ from duologue.codecs.resample import StreamResampler
 from duologue.core.audio import SAMPLE_BYTES, ms_to_samples
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.tasks import guard
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.client_dialects import CLIENT_DIALECTS
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.commands import Command
 
 CHANNEL = "oai-events"
 TRACK_HZ = 48_000

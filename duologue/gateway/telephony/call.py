@@ -27,8 +27,8 @@ from duologue.gateway.telephony.reorder import Reorder
 from duologue.gateway.telephony.settings import TelephonySettings
 from duologue.gateway.ws.channel import Channel
 from duologue.gateway.ws.connection import close_of
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.commands import (
-    AppendAudio,
     ClearOutputAudio,
     Command,
     CreateItem,

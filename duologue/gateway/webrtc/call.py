@@ -28,7 +28,8 @@ from duologue.gateway.webrtc.offer import Offer
 from duologue.gateway.webrtc.peer import Backend, Peer
 from duologue.gateway.webrtc.playout import Playout
 from duologue.gateway.webrtc.settings import WebRtcSettings
-from duologue.protocol.commands import AppendAudio, Command
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import Command
 from duologue.protocol.dialect import Dialect
 from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.events import (

@@ -9,8 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from duologue.core.errors import ClientError
 from duologue.gateway.webrtc.audio_out import AUDIO_OUT_HZ
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import FormatPatch
-from duologue.protocol.commands import AppendAudio, Command, CreateResponse, UpdateSession
+from duologue.protocol.commands import Command, CreateResponse, UpdateSession
 from duologue.protocol.errors import ErrorCode, refused, shown
 from duologue.protocol.session_patch import SessionPatch
 

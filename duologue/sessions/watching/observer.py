@@ -14,7 +14,7 @@ from duologue.core.clock import Clock
 from duologue.core.errors import DuologueError
 from duologue.engines.payloads import AudioChunk, VoiceActivity
 from duologue.engines.ports import Output, Request
-from duologue.protocol.commands import AppendAudio
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import Event, SpeechStarted, SpeechStopped
 from duologue.protocol.response_events import AudioDelta, ResponseCreated, ResponseDone

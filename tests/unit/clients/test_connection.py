@@ -17,8 +17,9 @@ from duologue.clients.errors import (
 )
 from duologue.core.errors import ProtocolError
 from duologue.core.ids import id_maker
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import PcmFormat
-from duologue.protocol.commands import AppendAudio, CancelResponse, ClearAudio, TruncateItem
+from duologue.protocol.commands import CancelResponse, ClearAudio, TruncateItem
 from duologue.protocol.events import AudioCleared, AudioCommitted
 from tests.fakes.clock import FakeClock
 from tests.fakes.server import FakeAnswer, FakeTransport, greeting, refusal, speech_started

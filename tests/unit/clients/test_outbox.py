@@ -6,7 +6,8 @@ import pytest
 
 from duologue.clients.errors import SendBufferFull
 from duologue.clients.outbox import FRAMES, Outbox
-from duologue.protocol.commands import AppendAudio, ClearAudio, CommitAudio
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import ClearAudio, CommitAudio
 from duologue.protocol.duplex.commands import ShowFrame
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from duologue.core.errors import ClientError
 from duologue.gateway.picture_check import with_picture_check
-from duologue.protocol.commands import AppendAudio
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.duplex.commands import ShowFrame
 from duologue.protocol.duplex.json_codec import DUPLEX_JSON
 from tests.fakes.pictures import picture, picture_url

@@ -28,7 +28,7 @@ from duologue.hosts.port import Opening
 from duologue.hosts.questions import AskLook, Done
 from duologue.hosts.settings import LinkSettings
 from duologue.hosts.write_pace import WritePace
-from duologue.protocol.commands import AppendAudio
+from duologue.protocol.append_audio import AppendAudio
 from tests.fakes.clock import FakeClock
 from tests.fakes.link import FakeClient, FakeServer, sound, until
 

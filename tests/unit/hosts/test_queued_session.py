@@ -14,7 +14,8 @@ from duologue.hosts.queued_session import (
     MAX_EARLY_COMMANDS,
     QueuedSession,
 )
-from duologue.protocol.commands import AppendAudio, ClearAudio, Command, CommitAudio
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import ClearAudio, Command, CommitAudio
 from duologue.protocol.duplex.events import SessionQueued
 from duologue.protocol.errors import error_body, refused
 from duologue.protocol.events import ErrorBody, ErrorEvent, Event

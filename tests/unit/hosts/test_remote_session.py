@@ -11,7 +11,8 @@ from duologue.hosts.packing import pack_event, weight
 from duologue.hosts.port import Opening
 from duologue.hosts.remote_session import REFUSED_AT
 from duologue.hosts.settings import TOLD_PARTS, LinkSettings
-from duologue.protocol.commands import AppendAudio, ClearAudio
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import ClearAudio
 from duologue.protocol.errors import ErrorCode, error_body
 from duologue.protocol.events import AudioCleared, ErrorEvent
 from duologue.protocol.response_events import AudioDelta

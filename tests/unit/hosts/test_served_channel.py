@@ -17,7 +17,7 @@ from duologue.hosts.outbox import Outbox
 from duologue.hosts.packing import pack_command, pack_event, weight
 from duologue.hosts.served_channel import ServedChannel
 from duologue.hosts.settings import TOLD_PARTS, LinkSettings
-from duologue.protocol.commands import AppendAudio
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.events import AudioCleared
 from tests.fakes.link import FakeSession, sound
 

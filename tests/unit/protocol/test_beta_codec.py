@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duologue.core.errors import ProtocolError
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import PcmFormat
 from duologue.protocol.beta_codec import decode_beta_command, encode_beta_event
-from duologue.protocol.commands import AppendAudio, UpdateSession
+from duologue.protocol.commands import UpdateSession
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import (
     ErrorBody,

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from duologue.core.errors import ProtocolError
-from duologue.protocol.append_audio import AppendPlacedAudio
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.client_dialects import CLIENT_DIALECTS, ClientFamily
-from duologue.protocol.commands import AppendAudio, ClearAudio, Command, CreateItem, UpdateSession
+from duologue.protocol.commands import ClearAudio, Command, CreateItem, UpdateSession
 from duologue.protocol.dialect import Encoding
 from duologue.protocol.dialects import DIALECTS
 from duologue.protocol.duplex.commands import AcknowledgeEvents, AcknowledgePlayback, Heartbeat

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from duologue.core.errors import ClientError, LimitExceeded, ProtocolError
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.commands import (
-    AppendAudio,
     ClearAudio,
     Command,
     CreateItem,

@@ -7,9 +7,7 @@ import random
 from duologue.core.ids import id_maker
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import Ended, Outcome, Output
-from duologue.protocol.commands import (
-    AppendAudio,
-)
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.events import (
     ErrorBody,
     ErrorEvent,

@@ -10,15 +10,9 @@ from duologue.duplex_plugins.persona import Persona
 from duologue.duplex_plugins.stream_noted import StreamNoted
 from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.payloads import AudioChunk, TextDelta
-from duologue.protocol.append_audio import AppendPlacedAudio
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
 from duologue.protocol.audio_formats import FormatPatch, PcmFormat, PcmuFormat
-from duologue.protocol.commands import (
-    AppendAudio,
-    ClearOutputAudio,
-    CreateItem,
-    CreateResponse,
-    UpdateSession,
-)
+from duologue.protocol.commands import ClearOutputAudio, CreateItem, CreateResponse, UpdateSession
 from duologue.protocol.duplex.commands import (
     AcknowledgeEvents,
     BargeIn,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from duologue.core.fence import SESSION_LANE, Fence
 from duologue.core.mailbox import MailboxFull
 from duologue.engines.ports import Ended, Outcome
-from duologue.protocol.commands import AppendAudio, CommitAudio
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import CommitAudio
 from duologue.protocol.errors import error_body, refused
 from duologue.sessions.backlog import SLICE_BYTES
 from duologue.sessions.inbox import Inbox

@@ -22,8 +22,8 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.engines.payloads import AudioChunk, TextDelta
 from duologue.engines.ports import Outcome
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.commands import (
-    AppendAudio,
     CancelResponse,
     CommitAudio,
     CreateItem,

@@ -13,7 +13,8 @@ from duologue.core.wheel import TimerWheel
 from duologue.duplex_plugins.contract import Capabilities, PluginConfig
 from duologue.engines.payloads import AudioChunk
 from duologue.engines.ports import Ended
-from duologue.protocol.commands import AppendAudio, UpdateSession
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import UpdateSession
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import SessionCreated, SessionUpdated

@@ -5,7 +5,8 @@ import pytest
 from duologue.clients.errors import CallEnded
 from duologue.clients.transports.in_process import InProcessTransport
 from duologue.duplex_plugins.echo import EchoPlugin
-from duologue.protocol.commands import AppendAudio, ClearAudio, TruncateItem
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import ClearAudio, TruncateItem
 from duologue.protocol.events import AudioCleared, ErrorEvent, SessionCreated
 from duologue.protocol.response_events import AudioDelta
 from tests.fakes.call import FakeCall

@@ -17,7 +17,8 @@ from duologue.clients.transports.opening import calls_url
 from duologue.clients.transports.webrtc import WebRtcTransport
 from duologue.core.errors import AuthError
 from duologue.gateway.webrtc.settings import WebRtcSettings
-from duologue.protocol.commands import AppendAudio, ClearAudio
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import ClearAudio
 from duologue.protocol.events import AudioCleared, SessionCreated
 from duologue.sessions.settings import SessionSettings
 from tests.fakes.small_gateway import API_KEY, small_settings

@@ -25,8 +25,9 @@ from duologue.clients.transports.websocket import (
     status_error,
 )
 from duologue.core.errors import AuthError, CapacityError, ConfigError, ProtocolError
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.client_dialects import CLIENT_DIALECTS, ClientFamily
-from duologue.protocol.commands import AppendAudio, ClearAudio, UpdateSession
+from duologue.protocol.commands import ClearAudio, UpdateSession
 from duologue.protocol.dialect import Encoding
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.duplex.session_resource import DuplexSessionResource

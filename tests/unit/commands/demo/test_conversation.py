@@ -14,7 +14,8 @@ from duologue.commands.demo.conversation import DemoFailed, Manners, hold_call, 
 from duologue.commands.demo.questions import Question
 from duologue.commands.talk.transcript_view import TranscriptView
 from duologue.core.clock import SystemClock
-from duologue.protocol.commands import AppendAudio, CommitAudio
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import CommitAudio
 from duologue.protocol.events import (
     AudioCommitted,
     TranscriptionError,

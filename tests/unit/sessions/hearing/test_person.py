@@ -12,7 +12,8 @@ from duologue.duplex_plugins.contract import (
     UserTranscript,
 )
 from duologue.engines.payloads import AudioChunk, EndOfTurn, TextDelta, Transcript
-from duologue.protocol.commands import AppendAudio, ClearAudio, CommitAudio, UpdateSession
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import ClearAudio, CommitAudio, UpdateSession
 from duologue.protocol.events import (
     AudioCleared,
     AudioCommitted,

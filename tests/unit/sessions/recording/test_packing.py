@@ -12,7 +12,8 @@ from duologue.core.errors import CodecError
 from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.payloads import AudioChunk, ChatMessage, ChatRequest, Transcript
 from duologue.engines.ports import Ended, Outcome, Output
-from duologue.protocol.commands import AppendAudio, CreateResponse, ResponseParams, UpdateSession
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import CreateResponse, ResponseParams, UpdateSession
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.errors import ErrorCode
 from duologue.protocol.events import ErrorBody

@@ -7,12 +7,8 @@ import random
 import pytest
 
 from duologue.duplex_plugins.contract import Audio, Capabilities
-from duologue.protocol.append_audio import AppendPlacedAudio
-from duologue.protocol.commands import (
-    AppendAudio,
-    ClearAudio,
-    UpdateSession,
-)
+from duologue.protocol.append_audio import AppendAudio, AppendPlacedAudio
+from duologue.protocol.commands import ClearAudio, UpdateSession
 from duologue.protocol.duplex.commands import (
     AcknowledgeEvents,
     BargeIn,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from duologue.duplex_plugins.contract import Capabilities
 from duologue.engines.payloads import AudioChunk
-from duologue.protocol.commands import AppendAudio, CreateItem, CreateResponse, ResponseParams
+from duologue.protocol.append_audio import AppendAudio
+from duologue.protocol.commands import CreateItem, CreateResponse, ResponseParams
 from duologue.protocol.duplex.commands import ShowFrame
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.items import InputText, MessageItem

@@ -9,8 +9,9 @@ from duologue.core.errors import CapacityError
 from duologue.core.fence import SESSION_LANE, Fence
 from duologue.engines.payloads import AudioChunk, TextDelta, VoiceActivity
 from duologue.engines.ports import Ended, Outcome, Output, Request
+from duologue.protocol.append_audio import AppendAudio
 from duologue.protocol.audio_formats import PcmFormat
-from duologue.protocol.commands import AppendAudio, CommitAudio
+from duologue.protocol.commands import CommitAudio
 from duologue.protocol.events import AudioCleared, SpeechStarted, SpeechStopped
 from duologue.protocol.response_events import (
     AudioDelta,
