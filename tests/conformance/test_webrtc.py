@@ -152,9 +152,11 @@ async def test_text_is_answered_aloud_and_a_cut_ahead_is_played_up_to_there(app:
             "conversation.item.truncate", item_id=item["id"], content_index=0, audio_end_ms=700
         )
         await caller.event("conversation.item.truncated")
+        by_then = sum(map(is_loud, caller.heard))
         await caller.event("output_audio_buffer.stopped")
         await caller.hears(10)
-        assert 33 <= sum(map(is_loud, caller.heard)) <= 37
+        # A busy machine may learn of the cut when more was played; then that is all that comes.
+        assert 33 <= sum(map(is_loud, caller.heard)) <= max(37, by_then + 7)
 
 
 async def test_a_function_is_called_over_the_data_channel() -> None:
