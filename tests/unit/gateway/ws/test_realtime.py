@@ -45,13 +45,20 @@ async def test_a_connection_is_a_session_from_its_beginning_to_its_end() -> None
         ("?model=other", "other"),
         ("?model=gpt-realtime", "gpt-realtime"),
         ("?duplex=1?model=other", "other"),
-        ("?intent=transcription&model=other", "other"),
     ],
 )
 async def test_any_name_of_a_model_opens_a_call(query: str, model: str) -> None:
     async with small_server(pipelines=("asr",)) as server, connected(server.port) as peer:
         await peer.upgrade(PATH + query)
         assert (await peer.event())["session"]["model"] == model
+
+
+async def test_a_call_for_transcripts_shows_no_model_of_its_own() -> None:
+    async with small_server(pipelines=("asr",)) as server, connected(server.port) as peer:
+        await peer.upgrade(f"{PATH}?intent=transcription&model=other")
+        session = (await peer.event())["session"]
+        assert session["type"] == "transcription"
+        assert "model" not in session
 
 
 async def test_a_session_that_nobody_could_transcribe_is_refused_before_the_upgrade() -> None:
