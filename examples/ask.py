@@ -13,4 +13,7 @@ URL = os.environ.get("DUOLOGUE_URL", "http://localhost:8080")
 
 with SyncClient.connect(URL, api_key=os.environ.get("DUOLOGUE_API_KEY")) as call:
     question = " ".join(sys.argv[1:]) or "What is the capital of France?"
-    print(call.ask(question).text)
+    answer = call.ask(question)
+    if answer.error is not None:
+        sys.exit(f"{answer.error.code}: {answer.error.message}")
+    print(answer.text)

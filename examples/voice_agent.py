@@ -5,21 +5,20 @@ pip install 'duologue[audio]'                               # microphone and lou
 python examples/voice_agent.py                              # talk; Ctrl-C ends it
 python examples/voice_agent.py --wav question.wav --out answer.wav     # without a sound card
 
-A WAV file is mono, 16 bits, 24 kHz. Wear headphones: a microphone that hears the loudspeaker
+A WAV file has 16-bit samples, at any rate. Wear headphones: a microphone that hears the loudspeaker
 interrupts the answers. --webrtc calls over WebRTC (pip install 'duologue[webrtc]').
 """
 
 import argparse
 import asyncio
 import os
-import wave
+import sys
 
-from duologue.clients import CallEnded, DuplexClient, Response
+from duologue.clients import CallEnded, DuplexClient, Response, read_wav, write_wav
 from duologue.clients.audio_device import AudioDevice
 
 URL = os.environ.get("DUOLOGUE_URL", "http://localhost:8080")
 API_KEY = os.environ.get("DUOLOGUE_API_KEY")
-RATE_HZ = 24_000
 
 MENU = {"tea": "two euros", "cake": "four euros", "soup": "six euros"}
 
@@ -33,8 +32,10 @@ def price(what: str) -> str:
     return f"{what} costs {MENU[what]}" if what in MENU else f"{what} is not on the menu"
 
 
-async def main(options: argparse.Namespace) -> None:
-    device = None if options.wav else AudioDevice()
+async def main(options: argparse.Namespace) -> int:
+    """Hold the call; returns the exit status."""
+    question = read_wav(options.wav) if options.wav else None
+    device = AudioDevice() if question is None else None
     call = DuplexClient.connect(
         URL,
         api_key=API_KEY,
@@ -45,43 +46,30 @@ async def main(options: argparse.Namespace) -> None:
         tools=[price],
     )
     async with call:
-        if options.wav:
-            answer = await call.ask_audio(read_wav(options.wav))
+        if question is not None:
+            answer = await call.ask_audio(question)
             show(answer)
             if options.out:
                 write_wav(options.out, answer.audio)
-            return
+            return 0 if answer.error is None else 1
         print("Talk. Ctrl-C ends the call.")
         async for answer in call.responses():
             try:
                 show(await answer.finished())
             except CallEnded:
-                return
+                break
+    return 0
 
 
 def show(answer: Response) -> None:
-    """Print what was said, or which functions were called."""
+    """Print what was said, which functions were called, or what went wrong."""
+    if answer.error is not None:
+        print(f"{answer.error.code}: {answer.error.message}", file=sys.stderr)
     for asked in answer.calls:
         print(f"  ({asked.name} {asked.arguments})")
     if answer.text:
         interrupted = " [interrupted]" if answer.status == "cancelled" else ""
         print(f"waiter{interrupted}: {answer.text}")
-
-
-def read_wav(path: str) -> bytes:
-    with wave.open(path) as file:
-        shape = (file.getnchannels(), file.getsampwidth(), file.getframerate())
-        if shape != (1, 2, RATE_HZ):
-            raise SystemExit(f"{path} is not mono, 16 bits, {RATE_HZ} Hz")
-        return file.readframes(file.getnframes())
-
-
-def write_wav(path: str, pcm: bytes) -> None:
-    with wave.open(path, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(RATE_HZ)
-        file.writeframes(pcm)
 
 
 if __name__ == "__main__":
@@ -90,6 +78,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", help="write the answer to this WAV file")
     parser.add_argument("--webrtc", action="store_true", help="call over WebRTC")
     try:
-        asyncio.run(main(parser.parse_args()))
+        sys.exit(asyncio.run(main(parser.parse_args())))
     except KeyboardInterrupt:
         print()

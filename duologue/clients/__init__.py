@@ -8,6 +8,7 @@ from duologue.clients.client import DuplexClient
 from duologue.clients.clip_device import ClipDevice
 from duologue.clients.devices import Device, DevicePort
 from duologue.clients.errors import (
+    AnswerTimeout,
     AudioDeviceError,
     CallEnded,
     CallError,
@@ -34,8 +35,10 @@ from duologue.clients.responses import Response, ResponseStream
 from duologue.clients.timing import CallTiming, TurnTiming
 from duologue.clients.tools.function import Tool, ToolContext
 from duologue.clients.transcript import Line, LineState, Side, Transcript
+from duologue.clients.wav_files import read_wav, write_wav
 
 __all__ = [
+    "AnswerTimeout",
     "AudioDeviceError",
     "AudioDropped",
     "CallEnded",
@@ -70,5 +73,7 @@ __all__ = [
     "ToolContext",
     "Transcript",
     "TurnTiming",
+    "read_wav",
     "realtime_url",
+    "write_wav",
 ]

@@ -5,13 +5,44 @@ This module must not know how a question is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
-from duologue.clients.errors import CallEnded
+from duologue.clients.errors import AnswerTimeout, CallEnded
 from duologue.clients.responses import Response, ResponseStream
 
 AnswersCall = Callable[[str], bool]
 """Tells whether calls of a function get their output from this client."""
+
+
+@asynccontextmanager
+async def answer_within(
+    timeout_s: float, unheard: Callable[[], bool] = lambda: False
+) -> AsyncIterator[None]:
+    """Limit how long an answer is waited for, and say in words that it has not come.
+
+    Args:
+        unheard: Asked at the end of the time: what was said was not even taken for speech.
+
+    Raises:
+        AnswerTimeout: The time is over.
+    """
+    limit = asyncio.timeout(timeout_s)
+    try:
+        async with limit:
+            yield
+    except TimeoutError as exc:
+        if not limit.expired():
+            raise
+        if unheard():
+            message = (
+                f"no answer began within {timeout_s:g} s: no speech was found in what was sent; "
+                "it must be s16le mono at 24 kHz"
+            )
+        else:
+            message = f"there was no whole answer within {timeout_s:g} s; it may still come"
+        raise AnswerTimeout(message) from exc
 
 
 async def answer_to(

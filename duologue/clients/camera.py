@@ -6,6 +6,7 @@ person some of them. This module must not know how frames travel.
 
 from __future__ import annotations
 
+from duologue.clients.arguments import checked_bytes
 from duologue.core.errors import ConfigError
 from duologue.protocol.duplex.commands import ShowFrame
 from duologue.protocol.duplex.session_resource import DuplexCapabilities
@@ -23,9 +24,11 @@ def frame_of(
 
     Raises:
         ConfigError: Nobody would see it.
+        TypeError: It is no bytes.
     """
+    data = checked_bytes(picture, "a picture")
     if capabilities is None:
         raise ConfigError('frames need the duplex dialect: connect with dialect="duplex"')
     if not capabilities.supports_pictures:
         raise ConfigError("the model of this call does not see: capabilities.supports_pictures")
-    return ShowFrame(data=picture, frame_id=frame_id)
+    return ShowFrame(data=data, frame_id=frame_id)

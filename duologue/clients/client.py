@@ -5,14 +5,14 @@ This module must not know how events and commands travel: that is ``connection``
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from duologue.clients.asking import answer_to, uninterrupted
+from duologue.clients.arguments import checked_recording, checked_text
+from duologue.clients.asking import answer_to, answer_within, uninterrupted
 from duologue.clients.camera import frame_of
 from duologue.clients.connection import Connection, one_of
 from duologue.clients.devices import Device
@@ -63,7 +63,8 @@ class DuplexClient:
 
     Events are read and acted upon whether or not somebody iterates over them. Speech is played by
     the device, if there is one; otherwise it counts as heard as time passes. When the person
-    interrupts, playback stops and the server is told how much was heard.
+    interrupts, playback stops and the server is told how much was heard. Arguments of a wrong type
+    raise ``TypeError`` before anything is sent.
 
     Args:
         open_transport: Makes the connection when the call begins.
@@ -205,7 +206,7 @@ class DuplexClient:
 
     @property
     def transcript(self) -> Transcript:
-        """What both sides said, and of the answers what was heard."""
+        """What both sides said, speech only with ``transcription``, and what was heard of it."""
         self._connection.listen()
         return self._machine.transcript
 
@@ -269,9 +270,9 @@ class DuplexClient:
         return self._connection.send(command)
 
     def send_audio(self, pcm: bytes) -> None:
-        """Say something: s16le mono at 24 kHz, of any length. Never waits.
+        """Say something: s16le mono at 24 kHz, of any length, whatever the server's format is.
 
-        The server's format, where it is another one, is taken care of.
+        Never waits.
 
         Raises:
             SendBufferFull: Too much waits to be sent.
@@ -325,21 +326,20 @@ class DuplexClient:
         Raises:
             CommandRefused: The server does not accept the text.
         """
+        content = (InputText(text=checked_text(text)),)
         await self.interrupt()
-        item = MessageItem(id=self._new_id("item"), role="user", content=(InputText(text=text),))
+        item = MessageItem(id=self._new_id("item"), role="user", content=content)
         return await self._begin_response((CreateItem(item=item), CreateResponse()))
 
     async def ask(self, text: str, timeout_s: float = ANSWER_TIMEOUT_S) -> Response:
-        """Type a question and return the whole answer, functions included.
-
-        Where the model calls functions, it is the answer that it gives after the last of them.
+        """Type a question and return the whole answer; if functions are called, the one after them.
 
         Raises:
             CommandRefused: The server does not accept the text.
-            TimeoutError: The answer takes too long. It goes on.
+            AnswerTimeout: The answer takes too long. It goes on.
             CallError: The call ended first.
         """
-        async with asyncio.timeout(timeout_s):
+        async with answer_within(timeout_s):
             answers = self._connection.responses.from_now()
             response_id = await self.say_text(text)
             return await answer_to(response_id, answers, self._connection.tools.answers)
@@ -347,18 +347,20 @@ class DuplexClient:
     async def ask_audio(self, pcm: bytes, timeout_s: float = ANSWER_TIMEOUT_S) -> Response:
         """Say a recording as a person would, be silent, and return the answer as ``ask`` does.
 
-        For calls without a microphone. It takes as long as the recording, unless ``turn_detection``
-        is off: then the turn is committed as soon as all is sent.
+        It takes as long as the recording, unless ``turn_detection`` is off: then the turn is
+        committed as soon as all is sent.
 
         Args:
             pcm: One turn: s16le mono at 24 kHz.
 
         Raises:
             CommandRefused: There is too little audio.
-            TimeoutError: No answer came in time.
+            CodecError: It is a file, such as a WAV: see ``read_wav``.
+            AnswerTimeout: No answer came in time; the message says if no speech was found.
             CallError: The call ended first.
         """
-        async with asyncio.timeout(timeout_s):
+        pcm, began = checked_recording(pcm), self._clock.now()
+        async with answer_within(timeout_s, lambda: self._machine.unheard_since(began)):
             answers = self._connection.responses.from_now()
             if self.session.audio.input.turn_detection is None:
                 await say_at_once(self, pcm)

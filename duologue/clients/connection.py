@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from duologue.clients.arguments import checked_pcm
 from duologue.clients.devices import Device
 from duologue.clients.duplex_duties import INTERVAL_S, DuplexDuties
 from duologue.clients.effects import ClientEffect, Send
@@ -219,7 +220,9 @@ class Connection:
         Raises:
             SendBufferFull: Too much waits to be sent.
             CallError: The call is over.
+            TypeError: It is no bytes.
         """
+        pcm = checked_pcm(pcm)
         is_native = self._input_format == _NATIVE
         wire = pcm if is_native else self._encoder.encode(pcm)
         if self._duties is None:

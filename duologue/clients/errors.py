@@ -10,6 +10,7 @@ DuologueError
     ConnectionLost        the connection broke                 call again
     SessionGone           it broke, and the session is over    call again, with ``transcript``
     ServerSilent          a command was not answered           it may come late, or never
+    AnswerTimeout         a question had no answer in time     was it speech? ask again
     CallEnded             the call is over                     ``close_code`` and reason say why
     CommandRefused        the server refused a command         ``body`` names the field
     EventsMissed          a reader of events fell too far behind
@@ -74,6 +75,12 @@ class ServerSilent(CallError):
     """A command was not answered in time. The call goes on."""
 
     default_code = "server_silent"
+
+
+class AnswerTimeout(CallError, TimeoutError):
+    """A question had no whole answer in time; the message says what is known. The call goes on."""
+
+    default_code = "answer_timeout"
 
 
 class CallEnded(CallError):

@@ -105,6 +105,12 @@ class CallMachine:
         sounds = self._sounding is not None or self.playback.waiting_samples > 0
         return sounds or self._answers.active is not None
 
+    def unheard_since(self, moment: float) -> bool:
+        """The server was to find speech, has found none since then, and is not answering."""
+        if self.session is None or self.session.audio.input.turn_detection is None:
+            return False
+        return self.active_response_id is None and not self.timing.confirmed_since(moment)
+
     # What comes in
 
     def on_event(

@@ -27,13 +27,21 @@ from duologue.protocol.response_events import (
     ResponseCreated,
     ResponseDone,
 )
-from duologue.protocol.response_resource import ResponseResource, ResponseStatus
+from duologue.protocol.response_resource import (
+    ResponseFailure,
+    ResponseResource,
+    ResponseStatus,
+)
 
 MAX_WAITING = 64
 """Answers that a reader may be behind."""
 
 MAX_AUDIO_BYTES = 32 << 20
 """Audio that is kept of one answer: eleven minutes. Also what may wait for a reader in all."""
+
+_UNEXPLAINED = ResponseFailure(
+    type="server_error", code="response_failed", message="the server does not say why"
+)
 
 
 class Response:
@@ -89,6 +97,14 @@ class Response:
     def status(self) -> ResponseStatus:
         """``in_progress``, then how it ended; ``cancelled`` is an interruption."""
         return self.resource.status
+
+    @property
+    def error(self) -> ResponseFailure | None:
+        """Why it failed, with a ``code`` and a ``message``; ``None`` unless it has."""
+        if self.status != "failed":
+            return None
+        details = self.resource.status_details
+        return _UNEXPLAINED if details is None or details.error is None else details.error
 
     @property
     def done(self) -> bool:

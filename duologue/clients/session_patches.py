@@ -36,7 +36,9 @@ class SessionChanges(TypedDict, total=False):
 
     Args:
         turn_detection: See ``TurnDetectionChoice``.
-        transcription: True and False switch the transcript of the caller's speech on and off.
+        transcription: True and False switch the transcript of the caller's speech on and off. Off
+            unless a program asks: it costs the server a recogniser's work for each turn, and
+            where there is none, every turn would be told to have failed.
         tools: Python functions, which are run when the model calls them; or bare definitions, whose
             calls the program answers by itself.
 

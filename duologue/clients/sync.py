@@ -41,6 +41,7 @@ class SyncClient:
     """One call: ``with SyncClient.connect(url) as call: print(call.ask("...").text)``.
 
     Ctrl-C interrupts whatever waits, and the call is hung up on the way out of the ``with`` block.
+    Arguments of a wrong type raise ``TypeError`` before anything is sent.
 
     Args:
         make: Makes the call; ``connect`` does so for a server's address.
@@ -121,7 +122,7 @@ class SyncClient:
 
     @property
     def transcript(self) -> list[Line]:
-        """What both sides said so far, and of the answers what was heard."""
+        """What both sides said so far, see ``DuplexClient.transcript``."""
 
         async def lines(call: DuplexClient) -> list[Line]:
             return list(call.transcript)
@@ -166,7 +167,7 @@ class SyncClient:
 
         Raises:
             CommandRefused: The server does not accept the text.
-            TimeoutError: The answer takes too long.
+            AnswerTimeout: The answer takes too long.
             CallError: The call ended first.
         """
         return self._run(lambda call: call.ask(text, timeout_s))
@@ -178,7 +179,8 @@ class SyncClient:
             pcm: One turn: s16le mono at 24 kHz. It takes as long as it is.
 
         Raises:
-            TimeoutError: No answer came in time.
+            CodecError: It is a file, such as a WAV: see ``read_wav``.
+            AnswerTimeout: No answer came in time; the message says if no speech was found.
             CallError: The call ended first.
         """
         return self._run(lambda call: call.ask_audio(pcm, timeout_s))

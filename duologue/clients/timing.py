@@ -99,6 +99,10 @@ class CallTiming:
         turn.response_id, turn.response_at = response_id, now
         return turn
 
+    def confirmed_since(self, moment: float) -> bool:
+        """The server has found speech at that moment or later."""
+        return any(turn.confirmed_at is not None and turn.confirmed_at >= moment for turn in self)
+
     def of_response(self, response_id: str) -> TurnTiming | None:
         """Return the turn that a response answers; ``None`` where it came unasked."""
         for turn in reversed(self._turns):

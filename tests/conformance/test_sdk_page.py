@@ -33,9 +33,19 @@ TURNS = [
     {"line": "It is {outputs}."},
 ]
 
+NO_LLM = """
+name: llm_url
+stages:
+  - name: llm_url
+    runner: openai_chat
+    executor: inline
+    settings: {base_url: "http://127.0.0.1:1/v1", model: nobody}
+"""
+
 PRINTED = [
     [r"Paris\. completed \d{3} ms of speech"],
     [r"heard \d+ bytes", r"Paris\."],
+    [r"\d{3} ms in answer\.wav: Paris\."],
     [r"\d{3} ms came back"],
     [r"It is sunny in Nice\."],
     [r"caller done 'What is the capital of France\?' ''", r"assistant cut '.*' '.*'"],
@@ -57,7 +67,23 @@ async def gateway(tmp_path: Path) -> AsyncIterator[App]:
         assert len(app.sessions) == 0
 
 
-async def printed(app: App, *command: str, folder: Path = ROOT) -> list[str]:
+@pytest_asyncio.fixture
+async def dumb_gateway(tmp_path: Path) -> AsyncIterator[App]:
+    """Its language model cannot be reached, and it has no recogniser."""
+    file = tmp_path / "llm_url.yaml"
+    file.write_text(NO_LLM, encoding="utf-8")
+    options = {"llm_pipeline": "llm_url", "tts_pipeline": "scripted", "examples": ()}
+    model = ModelSettings(name="dumb", plugin="cascaded", options=options)
+    settings = talking_settings(tmp_path)
+    files = (*settings.engine.pipeline_files, file)
+    engine = settings.engine.model_copy(update={"pipeline_files": files})
+    async with running_app(
+        settings.model_copy(update={"models": (model,), "engine": engine})
+    ) as app:
+        yield app
+
+
+async def printed(app: App, *command: str, folder: Path = ROOT, status: int = 0) -> list[str]:
     """Run a program to its end, in a folder; what it printed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -78,7 +104,7 @@ async def printed(app: App, *command: str, folder: Path = ROOT) -> list[str]:
             process.kill()
             await process.wait()
     text = said.decode()
-    assert process.returncode == 0, text
+    assert process.returncode == status, text
     return text.splitlines()
 
 
@@ -100,6 +126,33 @@ def test_every_program_has_something_that_it_prints() -> None:
 async def test_the_shortest_example_asks(gateway: App) -> None:
     example = str(ROOT / "examples" / "ask.py")
     assert await printed(gateway, example, "What", "is it?") == ["Paris."]
+
+
+@pytest.mark.parametrize(
+    ("example", "code"),
+    [
+        ("ask.py", "stage_failed"),
+        ("hello_client.py", "stage_failed"),
+        ("voice_agent.py", "no_recogniser"),
+    ],
+)
+async def test_examples_say_why_there_is_no_answer(
+    dumb_gateway: App, example: str, code: str, tmp_path: Path
+) -> None:
+    arguments = ["--wav", spoken(tmp_path / "q.wav")] if example == "voice_agent.py" else []
+    program = str(ROOT / "examples" / example)
+    lines = await printed(dumb_gateway, program, *arguments, status=1)
+    assert len(lines) == 1
+    assert lines[0].startswith(f"{code}: ")
+
+
+async def test_hello_interrupts_an_answer_and_shows_what_was_heard(
+    gateway: App, tmp_path: Path
+) -> None:
+    program = str(ROOT / "examples" / "hello_client.py")
+    lines = await printed(gateway, program)
+    assert lines[0] == "What was said, and what was heard of it:"
+    assert "  caller: And in one word?" in lines
 
 
 async def test_the_voice_agent_hears_a_file_looks_up_a_price_and_writes_its_answer(

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from duologue.clients.asking import answer_to, uninterrupted
-from duologue.clients.errors import CallEnded
+from duologue.clients.asking import answer_to, answer_within, uninterrupted
+from duologue.clients.errors import AnswerTimeout, CallEnded
 from duologue.clients.responses import Responses, ResponseStream
 from duologue.protocol.items import FunctionCallItem
 from duologue.protocol.response_events import OutputItemDone
@@ -58,3 +60,18 @@ async def test_a_call_that_ends_first_is_an_error() -> None:
         await answer_to("resp_asked", told(("asked", "look", "completed")), ours)
     with pytest.raises(CallEnded):
         await uninterrupted(told(("early", None, "cancelled")), ours)
+
+
+async def test_an_answer_that_does_not_come_is_told_in_words() -> None:
+    with pytest.raises(AnswerTimeout, match="no whole answer within 0 s") as late:
+        async with answer_within(0):
+            await asyncio.Event().wait()
+    assert isinstance(late.value, TimeoutError)
+    assert late.value.code == "answer_timeout"
+    with pytest.raises(AnswerTimeout, match="no answer began within 0 s: no speech was found"):
+        async with answer_within(0, lambda: True):
+            await asyncio.Event().wait()
+    with pytest.raises(TimeoutError, match="mine") as other:
+        async with answer_within(60, lambda: True):
+            raise TimeoutError("mine")
+    assert not isinstance(other.value, AnswerTimeout)

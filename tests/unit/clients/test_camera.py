@@ -20,6 +20,9 @@ def seeing(sees: bool) -> DuplexCapabilities:
         supports_session_resume=True,
         supports_pictures=sees,
         supports_voice_cloning=False,
+        supports_instructions=True,
+        supports_persona_update=True,
+        supports_sampling=False,
         turn_detection_types=(),
         overlap_policies=(),
         chunk_period_ms=None,
@@ -37,3 +40,8 @@ def test_nobody_is_shown_what_nobody_would_see() -> None:
         frame_of(b"jpeg", None, seeing(False))
     with pytest.raises(ConfigError, match="duplex dialect"):
         frame_of(b"jpeg", None, None)
+
+
+def test_a_name_of_a_file_is_no_picture() -> None:
+    with pytest.raises(TypeError, match="a picture must be bytes, not str"):
+        frame_of("photo.jpg", None, seeing(True))  # type: ignore[arg-type]

@@ -1,18 +1,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from duologue.app import App
-from duologue.clients import CallEnded, CommandRefused, ConnectionLost, DuplexClient, LineState
-from duologue.core.errors import ConfigError
+from duologue.clients import (
+    AnswerTimeout,
+    CallEnded,
+    CommandRefused,
+    ConnectionLost,
+    DuplexClient,
+    LineState,
+)
+from duologue.core.errors import CodecError, ConfigError
 from duologue.protocol.commands import CreateResponse, RetrieveItem
 from duologue.protocol.events import ErrorEvent, SessionCreated
 from duologue.protocol.items import MessageItem, OutputAudio
 from duologue.protocol.response_events import AudioDelta, ResponseDone
 from tests.fakes.clock import FakeClock
-from tests.fakes.server import FakeAnswer, FakeTransport, greeting
+from tests.fakes.server import FakeAnswer, FakeTransport, greeting, speech_started
 
 
 def over_socket(app: App, model: str = "scripted") -> DuplexClient:
@@ -196,3 +204,52 @@ async def test_a_connection_that_breaks_in_the_middle_of_an_answer_ends_the_ques
             await partial.finished()
         with pytest.raises(ConnectionLost):
             await anext(answers)
+
+
+@pytest.mark.parametrize(
+    ("do", "words"),
+    [
+        (lambda call: call.ask_audio("q.wav"), "audio .* must be bytes, not str"),
+        (lambda call: call.ask(b"Hello?"), "text must be a str, not bytes"),
+        (lambda call: call.say_text(None), "text must be a str, not NoneType"),
+    ],
+)
+async def test_what_cannot_be_said_is_refused_before_anything_is_sent(
+    do: Callable[[DuplexClient], Awaitable[object]], words: str
+) -> None:
+    transport = FakeTransport(greeting())
+    async with on(transport) as call:
+        with pytest.raises(TypeError, match=words):
+            await do(call)
+        with pytest.raises(TypeError, match="audio"):
+            call.send_audio([0, 1])  # type: ignore[arg-type]
+        with pytest.raises(CodecError, match="WAV file data"):
+            await call.ask_audio(b"RIFF" + bytes(100))
+        assert call.ended is None
+    assert transport.sent == []
+
+
+async def test_a_recording_without_speech_is_told_apart_from_a_late_answer() -> None:
+    transport = FakeTransport(greeting())
+    async with on(transport) as call:
+        with pytest.raises(AnswerTimeout, match="no speech was found in what was sent"):
+            await call.ask_audio(bytes(4800), timeout_s=0)
+        transport.say(speech_started("q"))
+        await call.wait_until(lambda: len(call.timing) == 1)
+        with pytest.raises(AnswerTimeout, match="no whole answer within 0 s"):
+            await call.ask_audio(bytes(4800), timeout_s=0)
+        with pytest.raises(AnswerTimeout, match="no whole answer"):
+            await call.ask("Hello?", timeout_s=0)
+
+
+async def test_a_turn_by_hand_is_not_said_to_hold_no_speech() -> None:
+    async with on(FakeTransport(greeting(None))) as call:
+        with pytest.raises(AnswerTimeout, match="no whole answer"):
+            await call.ask_audio(bytes(4800), timeout_s=0)
+
+
+def on(transport: FakeTransport) -> DuplexClient:
+    async def open_transport() -> FakeTransport:
+        return transport
+
+    return DuplexClient(open_transport, clock=FakeClock())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from duologue.clients import responses as module
@@ -10,7 +11,12 @@ from duologue.clients.responses import MAX_WAITING, Response, Responses, Respons
 from duologue.clients.track import TrackAudio, TrackDone
 from duologue.protocol.audio_formats import PcmFormat, PcmuFormat
 from duologue.protocol.items import FunctionCallItem
-from duologue.protocol.response_events import OutputItemDone, OutputTextDelta
+from duologue.protocol.response_events import OutputItemDone, OutputTextDelta, ResponseDone
+from duologue.protocol.response_resource import (
+    ResponseFailure,
+    ResponseStatus,
+    StatusDetails,
+)
 from tests.fakes.server import FakeAnswer, speech_started
 
 RATE_HZ = 24_000
@@ -194,3 +200,24 @@ async def test_a_stream_waits_for_the_next_answer() -> None:
         await asyncio.sleep(0)
         stream.put(Response(FakeAnswer("a", PcmFormat()).resource("in_progress"), RATE_HZ))
     assert waiting.result().id == "resp_a"
+
+
+def test_an_answer_that_failed_says_why() -> None:
+    answer = FakeAnswer("a")
+    responses, response = begun(answer)
+    assert response.error is None
+    why = ResponseFailure(type="server_error", code="upstream_unreachable", message="no model")
+    resource = msgspec.structs.replace(
+        answer.resource("failed"), status_details=StatusDetails(type="failed", error=why)
+    )
+    told(responses, ResponseDone(response=resource))
+    assert (response.status, response.error) == ("failed", why)
+
+
+@pytest.mark.parametrize("status", ["completed", "cancelled", "incomplete", "failed"])
+def test_only_a_failure_has_an_error_and_always_one(status: ResponseStatus) -> None:
+    answer = FakeAnswer("a")
+    responses, response = begun(answer)
+    told(responses, answer.done(status))
+    code = None if response.error is None else response.error.code
+    assert code == ("response_failed" if status == "failed" else None)

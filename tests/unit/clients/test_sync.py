@@ -14,6 +14,7 @@ from duologue.app import App, running_app
 from duologue.clients import CallEnded, CommandRefused, DuplexClient, ServerUnreachable, Tool
 from duologue.clients.sync import SyncClient
 from duologue.clients.transports import Received, Transport
+from duologue.core.errors import CodecError
 from duologue.protocol.commands import ClearAudio
 from duologue.protocol.events import AudioCleared, Event, SessionCreated
 from tests.fakes.server import FakeTransport, greeting
@@ -83,6 +84,21 @@ def test_a_recording_is_said_and_answered(gateway: Gateway) -> None:
         call.send_audio(bytes(480))
         with pytest.raises(CommandRefused):
             call.ask_audio(b"")
+
+
+def test_wrong_arguments_are_named_and_the_call_goes_on(gateway: Gateway) -> None:
+    with SyncClient.connect(gateway.url, dialect="duplex") as call:
+        with pytest.raises(TypeError, match="must be bytes, not str"):
+            call.ask_audio("q.wav")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="must be bytes"):
+            call.send_audio("q.wav")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="a picture must be bytes"):
+            call.show_frame("photo.jpg")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="must be a str"):
+            call.ask(None)  # type: ignore[arg-type]
+        with pytest.raises(CodecError, match="FLAC"):
+            call.ask_audio(b"fLaC" + bytes(100))
+        assert call.ask("Hello?").text == LINE
 
 
 def test_functions_may_use_the_call_themselves(gateway: Gateway) -> None:
