@@ -193,6 +193,8 @@ check-torch: $(TORCH_VENV)/.ready ## Test neural codec, networks and kernels (in
 	$(TORCH_VENV)/bin/python -m pytest -m torch tests/unit/codecs/mimi tests/unit/engines/models \
 		tests/unit/engines/runners/streaming_lm tests/golden tests/kernels \
 		tests/path/test_lockstep_path.py tests/unit/engines/transport tests/unit/bench \
+		tests/unit/engines/runners/diffusion/test_device_errors.py \
+		tests/unit/engines/runners/diffusion/test_device_queue.py \
 		tests/unit/engines/runners/diffusion/test_projection_cache.py \
 		tests/unit/engines/runners/diffusion/test_tensor_store.py $(ARGS)
 

@@ -37,6 +37,8 @@ NEED_TORCH = [
     "path/test_lockstep_path.py",
     "unit/codecs/mimi",
     "unit/engines/models",
+    "unit/engines/runners/diffusion/test_device_errors.py",
+    "unit/engines/runners/diffusion/test_device_queue.py",
     "unit/engines/runners/diffusion/test_projection_cache.py",
     "unit/engines/runners/diffusion/test_tensor_store.py",
     "unit/engines/transport/test_cuda_ipc.py",

@@ -268,14 +268,14 @@ class EndingContract:
 
     async def test_a_long_message_on_a_slow_line_is_a_sign_of_life(self) -> None:
         loop = asyncio.get_running_loop()
-        async with serving(self.accept, heartbeat_s=0.1) as server, connected(server.port) as peer:
+        async with serving(self.accept, heartbeat_s=0.5) as server, connected(server.port) as peer:
             await peer.upgrade()
             line = await server.line()
             started = loop.time()
             for byte in masked(TEXT, b"m" * 30):
                 peer.write(bytes([byte]))
-                await asyncio.wait((line.task,), timeout=0.01)
-            assert loop.time() - started > 0.3
+                await asyncio.wait((line.task,), timeout=0.05)
+            assert loop.time() - started > 1.5
             assert await line.received(1) == [b"m" * 30]
 
     # Leftovers

@@ -5,7 +5,7 @@ import torch
 
 from duologue.engines.runners.diffusion.device_errors import is_full, is_lost
 
-pytestmark = pytest.mark.diffusion
+pytestmark = pytest.mark.torch
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from duologue.engines.runners.diffusion.device_queue import GpuQueue, HostQueue, queue_of
 
-pytestmark = pytest.mark.diffusion
+pytestmark = pytest.mark.torch
 
 
 class Device:
