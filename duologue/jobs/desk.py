@@ -59,6 +59,7 @@ class Work(Protocol):
 class _Running:
     task: asyncio.Task[None]
     progress: int = 0
+    ended: bool = False
     deleted: bool = False
 
 
@@ -119,7 +120,6 @@ class JobDesk:
         self._unwritten: dict[str, JobRecord] = {}
         """How jobs ended whose records the disk did not take; no more than may run or wait."""
 
-        self._queued = 0
         self._is_open = False
 
     @asynccontextmanager
@@ -161,21 +161,14 @@ class JobDesk:
         if (known := await self._known(record)) is not None:
             return known
         self._check_open()
-        if self._queued >= self._settings.max_queued:
-            raise CapacityError(
-                f"{self._queued} jobs wait, the limit is {self._settings.max_queued}",
-                retry_after_s=_FULL_RETRY_S,
-            )
-        self._queued += 1
         self._arriving[record.caller] += 1
-        is_new = False
         try:
-            await self._check_quota(record.caller)
+            await self._check_room(record.caller)
             is_new = await self._store.insert(record, request)
         finally:
             self._arriving[record.caller] -= 1
-            if not is_new:
-                self._queued -= 1
+            if not self._arriving[record.caller]:
+                del self._arriving[record.caller]
         if not is_new and (known := await self._known(record)) is not None:
             return known  # it was sent twice at once
         self._news.set()
@@ -235,16 +228,16 @@ class JobDesk:
         """Forget a job, and stop it if it is worked on.
 
         Raises:
-            ProtocolError: There is none.
+            ProtocolError: There is none, or somebody else was first to delete it.
         """
-        record = await self.get(caller, job_id)
+        await self.get(caller, job_id)
+        if not await self._store.delete(job_id):
+            raise no_such_job(job_id)
         running = self._running.get(job_id)
         if running is not None:
             running.deleted = True
             running.task.cancel()
             await asyncio.wait((running.task,))
-        elif record.status is JobStatus.QUEUED:
-            self._queued -= 1
         await self._forget(job_id)
 
     async def _known(self, record: JobRecord) -> JobRecord | None:
@@ -259,11 +252,18 @@ class JobDesk:
             )
         return known
 
-    async def _check_quota(self, caller: str) -> None:
+    async def _check_room(self, caller: str) -> None:
+        """Look for a place; who arrives is counted first: none is to be missed in between."""
+        all_arriving, arriving = self._arriving.total(), self._arriving[caller]
+        waiting = await self._store.count(JobStatus.QUEUED) + all_arriving - 1
+        if waiting >= self._settings.max_queued:
+            raise CapacityError(
+                f"{waiting} jobs wait, the limit is {self._settings.max_queued}",
+                retry_after_s=_FULL_RETRY_S,
+            )
         quota = self._quotas.get(caller)
         if quota is None:
             return
-        arriving = self._arriving[caller]
         others = await self._store.count_open(caller) + arriving - 1
         if others >= quota:
             raise RateLimited(
@@ -290,7 +290,6 @@ class JobDesk:
             changed = after_restart(record, self._settings.max_attempts, now)
             log.warning("job_owner_lost", status=str(changed.status), attempts=record.attempts)
             await self._store.update(self._expiring(changed))
-        self._queued = await self._store.count(JobStatus.QUEUED)
         done = await self._store.with_status(JobStatus.COMPLETED)
         await asyncio.to_thread(self._files.keep_only, {each.id for each in done})
         await self._make_room()
@@ -316,10 +315,9 @@ class JobDesk:
             begun = msgspec.structs.replace(
                 record, status=JobStatus.RUNNING, attempts=record.attempts + 1
             )
-            await self._store.update(begun)
-            self._queued -= 1
-            task = group.create_task(self._guarded(begun), name="job")
-            self._running[record.id] = _Running(task)
+            if await self._store.update(begun):  # else it was deleted meanwhile
+                task = group.create_task(self._guarded(begun), name="job")
+                self._running[record.id] = _Running(task)
 
     @staticmethod
     def _crashed(exc: Exception) -> None:
@@ -335,7 +333,10 @@ class JobDesk:
                 failed = self._end_failed(record, ErrorCode.SERVER_ERROR, "the work crashed")
                 await guard(failed, self._crashed)
         except asyncio.CancelledError:
-            if not self._running[record.id].deleted:
+            running = self._running[record.id]
+            if running.ended:
+                await guard(self._write_ends(), self._crashed)
+            elif not running.deleted:
                 # The server ends in good order: this was no attempt that brought it down.
                 waiting = msgspec.structs.replace(
                     record, status=JobStatus.QUEUED, attempts=record.attempts - 1
@@ -367,6 +368,7 @@ class JobDesk:
     async def _settle(self, record: JobRecord) -> None:
         """Write how a job ended; where the disk does not take it, the next sweep tries again."""
         self._unwritten[record.id] = self._expiring(record)
+        self._running[record.id].ended = True
         await guard(self._write_ends(), self._crashed)
 
     async def _write_ends(self) -> None:

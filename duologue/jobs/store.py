@@ -113,16 +113,17 @@ class JobStore:
         row = await cursor.fetchone()
         return b"" if row is None else bytes(row[0])
 
-    async def update(self, record: JobRecord) -> None:
-        """Replace what is known of a job."""
+    async def update(self, record: JobRecord) -> bool:
+        """Replace what is known of a job; returns whether it is still there."""
         settings = ", ".join(f"{name} = ?" for name in _COLUMNS)
-        await self._change(
+        changed = await self._change(
             f"update jobs set {settings} where id = ?", [*_values(record), record.id]
         )
+        return changed == 1
 
-    async def delete(self, job_id: str) -> None:
-        """Forget a job."""
-        await self._change("delete from jobs where id = ?", [job_id])
+    async def delete(self, job_id: str) -> bool:
+        """Forget a job; returns whether it was there."""
+        return await self._change("delete from jobs where id = ?", [job_id]) == 1
 
     async def get(self, job_id: str) -> JobRecord | None:
         """Return a job."""

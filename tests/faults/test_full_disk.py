@@ -45,10 +45,10 @@ class FullDisk(JobStore):
 
     is_full = False
 
-    async def update(self, record: JobRecord) -> None:
+    async def update(self, record: JobRecord) -> bool:
         if self.is_full and record.has_ended:
             raise CapacityError("full", retry_after_s=1.0, code="storage_full")
-        await super().update(record)
+        return await super().update(record)
 
 
 def desk(folder: Path, store: JobStore | None = None) -> JobDesk:
@@ -121,11 +121,11 @@ async def test_jobs_that_could_not_be_begun_are_begun_later(tmp_path: Path) -> N
     class NoBeginning(JobStore):
         refusals = 3
 
-        async def update(self, record: JobRecord) -> None:
+        async def update(self, record: JobRecord) -> bool:
             if record.status is JobStatus.RUNNING and self.refusals:
                 self.refusals -= 1
                 raise CapacityError("full", retry_after_s=1.0, code="storage_full")
-            await super().update(record)
+            return await super().update(record)
 
     jobs = desk(tmp_path, NoBeginning(tmp_path / "jobs.sqlite"))
     async with jobs.open():

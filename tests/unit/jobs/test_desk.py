@@ -74,6 +74,45 @@ async def test_only_a_few_are_worked_on_and_only_so_many_wait(tmp_path: Path) ->
         await jobs.submit(record(4), HELLO)
 
 
+@pytest.mark.parametrize("running", [0, 1, 3])
+async def test_one_of_many_who_delete_a_job_at_once_has_deleted_it(
+    tmp_path: Path, running: int
+) -> None:
+    echo = Echo()
+    async with desk(tmp_path, echo, max_running=max(1, running), max_queued=5) as jobs:
+        submitted = [jobs.submit(record(number), HELLO) for number in range(5)]
+        await asyncio.gather(*submitted)
+        if running:  # else they are begun while they are deleted
+            await until(lambda: len(echo.begun) == running)
+        for number in range(5):
+            many = [jobs.delete("me", f"job_{number}") for _ in range(6)]
+            refused = [each for each in await asyncio.gather(*many, return_exceptions=True) if each]
+            assert len(refused) == 5
+            assert all(isinstance(each, ProtocolError) for each in refused)
+        assert await jobs.page("me", "echo", after=None, limit=5, newest_first=True) == []
+
+
+async def test_as_many_wait_as_before_when_jobs_were_deleted_by_many(tmp_path: Path) -> None:
+    echo = Echo()
+    async with desk(tmp_path, echo, max_running=1, max_queued=4) as jobs:
+        await jobs.submit(record(0), HELLO)
+        await until(lambda: bool(echo.begun))
+        for number in range(1, 5):
+            await jobs.submit(record(number), HELLO)
+        many = [jobs.delete("me", f"job_{number}") for number in (1, 2) for _ in range(6)]
+        await asyncio.gather(*many, return_exceptions=True)
+        new = [jobs.submit(record(number), HELLO) for number in range(5, 25)]
+        taken = await asyncio.gather(*new, return_exceptions=True)
+        full = [each for each in taken if isinstance(each, CapacityError)]
+        kept = await jobs.page("me", "echo", after=None, limit=50, newest_first=True)
+        assert len(kept) == 3 + len(new) - len(full) <= 5
+        while len(kept) < 5:
+            await jobs.submit(record(100 + len(kept)), HELLO)
+            kept = await jobs.page("me", "echo", after=None, limit=50, newest_first=True)
+        with pytest.raises(CapacityError, match="4 jobs wait, the limit is 4"):
+            await jobs.submit(record(200), HELLO)
+
+
 async def test_a_caller_with_a_limit_has_so_many_that_have_not_ended(tmp_path: Path) -> None:
     echo = Echo()
     async with desk(tmp_path, echo, quotas={"me": 2}) as jobs:
@@ -161,7 +200,8 @@ async def test_the_same_key_sent_twice_at_once_is_one_job_and_takes_one_place(
         )
         assert len({each.id for each in taken}) == 1
         assert len(await jobs.page("me", "echo", after=None, limit=5, newest_first=True)) == 1
-        await until(lambda: jobs._queued == 0)
+        for number in (3, 4):
+            await jobs.submit(record(number), HELLO)
 
 
 async def test_while_it_is_closed_it_refuses_all_and_says_when_to_come_back(

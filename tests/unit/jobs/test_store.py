@@ -107,3 +107,12 @@ async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "jobs.sqlite").write_bytes(b"no database, but long enough to be one" * 100)
     with pytest.raises(ConfigError, match=r"jobs\.sqlite"):
         await JobStore(tmp_path / "jobs.sqlite").open()
+
+
+async def test_a_job_is_forgotten_once(tmp_path: Path) -> None:
+    async with store(tmp_path) as jobs:
+        await jobs.insert(record(), ASKED)
+        assert await jobs.update(record(progress=50))
+        assert await jobs.delete("job_1")
+        assert not await jobs.update(record(progress=60))
+        assert not await jobs.delete("job_1")
