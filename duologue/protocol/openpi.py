@@ -42,7 +42,7 @@ def read_values(message: bytes) -> Values:
     """
     refuse_many_values(message)
     try:
-        tree = msgspec.msgpack.decode(message)
+        tree = msgspec.msgpack.decode(message, ext_hook=_refuse_extension)
     except (msgspec.MsgspecError, TypeError, ValueError, MemoryError, RecursionError) as exc:
         raise refused(
             f"the message is no MessagePack: {exc}", None, ErrorCode.INVALID_MSGPACK
@@ -96,6 +96,10 @@ def _flatten(tree: dict[object, object], above: str, depth: int, values: Values)
         values[name] = found
 
 
+def _refuse_extension(code: int, _data: memoryview) -> object:
+    raise ValueError(f"values of the extension type {code} are not read")
+
+
 def _name(key: object) -> str:
     try:
         name = key.decode() if isinstance(key, bytes) else key
@@ -122,7 +126,10 @@ def _array(marked: dict[object, object], name: str) -> Array:
         raise refused(
             f"{name}: {shape} of {dtype.str} is {size} bytes, and {given} are there", name
         )
-    return np.frombuffer(data, dtype).reshape(shape)
+    try:
+        return np.frombuffer(data, dtype).reshape(shape)
+    except (ValueError, OverflowError):  # empty, and yet longer than NumPy can count
+        raise refused(f"{name}: the shape {shape} is too large", name) from None
 
 
 def _scalar(marked: dict[object, object], name: str) -> Array:
@@ -130,8 +137,9 @@ def _scalar(marked: dict[object, object], name: str) -> Array:
     if not isinstance(value, int | float):
         raise refused(f"{name}: {shown(value)} is no number", name)
     try:
-        return np.array(value, dtype)
-    except (ValueError, OverflowError):
+        with np.errstate(over="raise"):
+            return np.array(value, dtype)
+    except (ValueError, OverflowError, FloatingPointError):
         raise refused(f"{name}: {shown(value)} does not fit into {dtype.str}", name) from None
 
 

@@ -28,7 +28,7 @@ def is_reset(values: Values) -> bool:
         ProtocolError: It wants something else.
     """
     endpoint = values.get("endpoint", "infer")
-    if endpoint not in ("infer", "reset"):
+    if not isinstance(endpoint, str) or endpoint not in ("infer", "reset"):
         raise refused(f"endpoint is {shown(endpoint)}; it may be infer or reset", "endpoint")
     return endpoint == "reset"
 
@@ -105,7 +105,7 @@ def _state(values: Values, offer: PolicyOffer) -> bytes:
             f"{offer.state_key} is {list(state.shape)}; it must be {[offer.state_dim]}",
             offer.state_key,
         )
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         numbers = state.astype("<f4")
     if not np.isfinite(numbers).all():
         raise refused(f"{offer.state_key} has values that are no finite float32", offer.state_key)

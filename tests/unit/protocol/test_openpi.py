@@ -62,6 +62,9 @@ def test_other_bytes_are_refused_in_our_words(message: bytes) -> None:
         (pack({"a": marked(shape=(-2,))}), "invalid_value"),
         (pack({"a": marked(shape=(2**62, 2**62))}), "invalid_value"),
         (pack({"a": marked(shape=(True, 2))}), "invalid_value"),
+        (pack({"a": marked(b"", shape=(0, 2**64 - 1))}), "invalid_value"),
+        (pack({"a": marked(b"", "<f4", (0, 2**63 - 1))}), "invalid_value"),
+        (pack({"a": marked(b"", "<f4", (0, 2**62, 2**62))}), "invalid_value"),
         (pack({"a": marked(shape=[1] * 9)}), "limit_exceeded"),
         (pack({"a": marked(shape=2)}), "invalid_value"),
         (pack({"a": marked(data="text")}), "invalid_value"),
@@ -72,6 +75,9 @@ def test_other_bytes_are_refused_in_our_words(message: bytes) -> None:
         (pack({"a": marked(dtype=None)}), "invalid_value"),
         (pack({"a": {b"__npgeneric__": 1, b"data": 300, b"dtype": "|u1"}}), "invalid_value"),
         (pack({"a": {b"__npgeneric__": 1, b"data": "x", b"dtype": "|u1"}}), "invalid_value"),
+        (pack({"a": {b"__npgeneric__": 1, b"data": 1e300, b"dtype": "<f4"}}), "invalid_value"),
+        (pack({"a": msgspec.msgpack.Ext(1, b"")}), "invalid_msgpack"),
+        (pack({"a": [msgspec.msgpack.Ext(1, b"")]}), "invalid_msgpack"),
     ],
 )
 def test_what_is_wrong_has_a_code(message: bytes, code: str) -> None:

@@ -64,6 +64,9 @@ def test_a_reset_is_told_from_an_observation() -> None:
     assert not is_reset({})
     with pytest.raises(ClientError, match="'dance'"):
         is_reset({"endpoint": "dance"})
+    for wrong in (np.zeros(2), np.zeros(1), [1, 2], None):
+        with pytest.raises(ClientError, match="it may be infer or reset"):
+            is_reset({"endpoint": wrong})
 
 
 def test_a_client_is_told_what_to_send() -> None:
