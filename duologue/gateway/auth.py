@@ -19,7 +19,7 @@ from duologue.gateway.client_secrets import (
     ClientSecrets,
     is_client_secret,
 )
-from duologue.gateway.keyring import Keyring, as_bytes
+from duologue.gateway.keyring import Keyring, as_bytes, job_caller
 from duologue.gateway.settings import GatewaySettings
 from duologue.hosts.rate_limit import RateLimit
 from duologue.protocol.errors import ErrorCode
@@ -135,7 +135,9 @@ class Access:
         """
         self.check_page(headers)
         key = presented_key(headers, subprotocols)
-        caller = self._owner_of(self._from_query(query_string) if key is None else key)
+        if key is None and (key := _query_key(query_string)) is not None:
+            self._check_query_keys()
+        caller = self._owner_of(key)
         self._count(caller.owner)
         return caller
 
@@ -187,18 +189,13 @@ class Access:
             return Caller(ANYBODY)
         return Caller(self._keys.find(key, wall_time).owner)
 
-    def _from_query(self, query_string: str) -> str | None:
-        """The key in an address; refused where one is and none is wanted, or it would be lost."""
-        # One stock client appends a query to a URL that may hold one already.
-        values = parse_qs(query_string.replace("?", "&")).get(_QUERY_KEY)
-        if not values:
-            return None
+    def _check_query_keys(self) -> None:
+        """Refuse the key in an address where none is wanted, or it would be lost."""
         if not self._query_keys:
             raise AuthError(
                 "keys are not taken from the address, which ends up in logs: send 'Authorization: "
                 "Bearer <key>', or set gateway.query_keys"
             )
-        return values[0]
 
     async def _counted(self, caller: Caller) -> Caller:
         rate = self._rates.get(caller.owner.name)
@@ -232,6 +229,21 @@ def presented_key(headers: Mapping[str, str], subprotocols: Iterable[str] = ()) 
         if name.startswith(KEY_PROTOCOL):
             return name.removeprefix(KEY_PROTOCOL)
     return None
+
+
+def caller_id(headers: Mapping[str, str], subprotocols: Iterable[str], query_string: str) -> str:
+    """Return what stands for who sent a request that was let in, wherever his key was.
+
+    Jobs and idempotency keys belong to it; the key cannot be told from it.
+    """
+    key = presented_key(headers, subprotocols)
+    return job_caller((_query_key(query_string) if key is None else key) or "")
+
+
+def _query_key(query_string: str) -> str | None:
+    # One stock client appends a query to a URL that may hold one already.
+    values = parse_qs(query_string.replace("?", "&")).get(_QUERY_KEY)
+    return values[0] if values else None
 
 
 def _host(origin: str) -> str | None:

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from aiohttp import web
 
-from duologue.gateway.auth import presented_key
+from duologue.gateway.auth import caller_id
+from duologue.gateway.ws.handshake import offered_protocols
 from duologue.hosts.answers import AnswersPort
 from duologue.hosts.idempotency import checked_key
 
@@ -41,7 +42,8 @@ class AnsweredOnce:
         given = request.headers.get("Idempotency-Key")
         if given is None:
             return await make()
-        owner = hashlib.sha256((presented_key(request.headers) or "").encode()).hexdigest()
+        headers = request.headers
+        owner = caller_id(headers, offered_protocols(headers), request.query_string)
         key = f"{owner} {request.path} {checked_key(given)}"
         fingerprint = hashlib.sha256(msgspec.msgpack.encode(what)).digest()
         known = await self._answers.begin(key, fingerprint)

@@ -19,14 +19,13 @@ from duologue.codecs.films import FilmLimits, first_picture
 from duologue.codecs.pictures import encode
 from duologue.engines.media_payloads import LoraChoice, MakeVideo
 from duologue.engines.ports import WorkClass
-from duologue.gateway.auth import presented_key
+from duologue.gateway.auth import caller_id
 from duologue.gateway.errors import json_answer
 from duologue.gateway.http.body import FormFile, form_message, read_form, read_json
 from duologue.gateway.http.images import Lora
 from duologue.gateway.http.routes import FORM, JSON, Content, Parameter, Route
 from duologue.gateway.http.services import HttpServices
 from duologue.gateway.http.streamed import ByteStream
-from duologue.gateway.keyring import job_caller
 from duologue.gateway.media.filming import (
     MP4,
     VIDEO_JOB,
@@ -38,6 +37,7 @@ from duologue.gateway.media.filming import (
 )
 from duologue.gateway.media.offers import MediaModel, MediaModels
 from duologue.gateway.media.video_checks import VideoFields, video_of
+from duologue.gateway.ws.handshake import offered_protocols
 from duologue.hosts.idempotency import checked_key
 from duologue.jobs.port import JobPort, JobResult, position_of, read_all
 from duologue.jobs.records import JobRecord, JobStatus
@@ -378,7 +378,8 @@ def _route(
 
 
 def _caller(request: web.Request) -> str:
-    return job_caller(presented_key(request.headers) or "")
+    headers = request.headers
+    return caller_id(headers, offered_protocols(headers), request.query_string)
 
 
 def _limit(query: Mapping[str, str]) -> int:

@@ -5,7 +5,7 @@ from multidict import CIMultiDict
 from pydantic import SecretStr
 
 from duologue.core.errors import AuthError, RateLimited
-from duologue.gateway.auth import KEY_PROTOCOL, Access, Caller, presented_key
+from duologue.gateway.auth import KEY_PROTOCOL, Access, Caller, caller_id, presented_key
 from duologue.gateway.client_secrets import BoundSession
 from duologue.gateway.settings import GatewaySettings
 from duologue.protocol.errors import ErrorCode
@@ -235,3 +235,14 @@ def test_a_key_in_the_address_opens_only_where_it_is_allowed_to(query: str) -> N
     wrong = CIMultiDict(HOST | {"api-key": "wrong"})
     with pytest.raises(AuthError):
         rules.check(wrong, (), query)
+
+
+def test_a_caller_is_the_same_wherever_his_key_is_and_another_is_another() -> None:
+    me = caller_id({"Authorization": "Bearer sesame"}, (), "")
+    assert "sesame" not in me
+    assert caller_id({}, (f"{KEY_PROTOCOL}sesame",), "") == me
+    assert caller_id({}, (), "api_key=sesame") == caller_id({}, (), "a=b?api_key=sesame") == me
+    assert caller_id({"api-key": "sesame"}, (), "api_key=mellon") == me
+    others = {caller_id({}, (), query) for query in ("api_key=mellon", "api_key=other", "")}
+    assert len(others | {me}) == 4
+    assert caller_id({"api-key": "\udcff"}, (), "") not in others

@@ -46,6 +46,18 @@ async def test_a_key_is_answered_once_for_each_caller_and_route() -> None:
     assert await answers.answer(request(), "what", make) == b"5"
 
 
+async def test_keys_in_the_address_are_callers_as_those_in_headers_are() -> None:
+    answers, make = once(), Making()
+
+    def given(key: str) -> web.Request:
+        headers = {"Idempotency-Key": "a"}
+        return make_mocked_request("POST", f"/made?api_key={key}", headers=headers)
+
+    assert await answers.answer(given("me"), "what", make) == b"1"
+    assert await answers.answer(given("you"), "what", make) == b"2"
+    assert await answers.answer(request("a"), "what", make) == b"1"
+
+
 async def test_another_request_may_not_use_the_key() -> None:
     answers, make = once(), Making()
     await answers.answer(request("a"), "what", make)

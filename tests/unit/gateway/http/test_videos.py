@@ -13,6 +13,7 @@ import pytest
 
 from duologue.codecs.fmp4.writer import Fmp4Writer
 from duologue.codecs.pictures import encode, probe
+from duologue.gateway.settings import GatewaySettings
 from duologue.jobs.settings import JobSettings
 from tests.fakes.media_gateway import MediaGateway, error_of, media_gateway, media_settings
 from tests.patience import PATIENCE_S
@@ -142,6 +143,21 @@ async def test_a_request_that_is_sent_again_is_one_job(gateway: MediaGateway) ->
     assert again["id"] == first["id"]
     other = await ask(gateway, key="k", prompt="another")
     assert await error_of(other) == (400, "idempotency_key_reused", "Idempotency-Key")
+
+
+async def test_videos_belong_to_a_key_in_the_address_too(tmp_path: Path) -> None:
+    door = GatewaySettings(port=0, drain_timeout_s=0, api_keys=("a", "b"), query_keys=True)
+    settings = media_settings(gateway=door, jobs=JobSettings(folder=tmp_path))
+    async with media_gateway(settings) as made, aiohttp.ClientSession(made.url) as client:
+        body = {"json": {"prompt": "waves"}, "headers": {"Idempotency-Key": "k"}}
+        mine, yours = [
+            (await (await client.post("/v1/videos", params={"api_key": key}, **body)).json())["id"]
+            for key in "ab"
+        ]
+        assert mine != yours
+        assert (await client.get(f"/v1/videos/{mine}?api_key=b")).status == 404
+        header = {"Authorization": "Bearer a"}
+        assert (await client.get(f"/v1/videos/{mine}", headers=header)).status == 200
 
 
 @pytest.mark.parametrize(
