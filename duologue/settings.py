@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from duologue.artifacts.settings import ArtifactSettings
 from duologue.config import Section
@@ -39,6 +40,20 @@ class Settings(Section):
         ModelSettings(name="duologue", plugin="cascaded"),
     )
     """Models to serve; the first is the default."""
+
+    @field_validator("models")
+    @classmethod
+    def _each_has_a_name_of_its_own(
+        cls, models: tuple[ModelSettings, ...]
+    ) -> tuple[ModelSettings, ...]:
+        names = [model.name for model in models]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                # Of its name alone: all that was given may hold secrets, and would be shown.
+                error = PydanticCustomError("model_twice", "another model has this name")
+                place = InitErrorDetails(type=error, loc=(number, "name"), input=name)
+                raise ValidationError.from_exception_data("models", [place])
+        return models
 
     gateway: GatewaySettings = GatewaySettings()
     sessions: SessionSettings = SessionSettings()

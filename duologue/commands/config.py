@@ -13,6 +13,7 @@ import yaml
 from duologue.commands.interpreters import check_interpreters
 from duologue.composition.engine_side import make_plugins
 from duologue.config import command
+from duologue.config.yaml_text import read_nodes
 from duologue.core.errors import ConfigError
 from duologue.engines.pipeline import BUILT_IN_FOLDER, load_pipelines
 from duologue.engines.pipeline_source import Source, read_source
@@ -54,8 +55,8 @@ def _path_of(given: str) -> Path:
 def _is_accepted_pipeline(path: Path) -> bool:
     """Tell whether a file holds a pipeline; its keys are none that settings have."""
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError):
+        _, tree = read_nodes(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return False  # whoever reads it as settings says what is wrong
     if not isinstance(tree, dict) or not tree.keys() & {"stages", "extends"}:
         return False

@@ -7,6 +7,7 @@ module must not know any plugin.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
@@ -14,6 +15,8 @@ from duologue.core.errors import ConfigError
 from duologue.duplex_plugins.contract import DuplexPlugin
 
 GROUP = "duologue.plugins"
+_DOTTED = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+_PLACE = re.compile(f"{_DOTTED}:{_DOTTED}")
 
 PluginFactory = Callable[[Mapping[str, object]], DuplexPlugin]
 """Takes the plugin's block of the configuration and validates it with a class of its own, as
@@ -36,13 +39,21 @@ def make_plugin(name: str, options: Mapping[str, object]) -> DuplexPlugin:
     """
     try:
         factory: PluginFactory = _entry_point(name).load()
-    except (ImportError, AttributeError) as exc:
+    except (ImportError, AttributeError, SyntaxError) as exc:
         raise ConfigError(f"the plugin '{name}' cannot be imported: {exc}") from exc
-    return factory(options)
+    try:
+        plugin = factory(options)
+    except TypeError as exc:
+        raise ConfigError(f"the plugin '{name}' is not made from its options: {exc}") from exc
+    if not callable(getattr(plugin, "capabilities", None)):
+        raise ConfigError(f"the plugin '{name}' is none: it makes {type(plugin).__name__}")
+    return plugin
 
 
 def _entry_point(name: str) -> EntryPoint:
     if ":" in name:
+        if not _PLACE.fullmatch(name):
+            raise ConfigError(f"the plugin '{name}' is no place, as 'package.module:factory' is")
         return EntryPoint(name, name, GROUP)
     found = {point.value: point for point in entry_points(group=GROUP) if point.name == name}
     if len(found) > 1:

@@ -45,6 +45,31 @@ def test_a_plugin_that_there_is_not_is_told_and_an_option_that_it_has_not(
     assert "loud (plugin echo) is not a setting" in said
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\xfe\x9c\x00\x81", "{path} is not UTF-8 text"),
+        (b"jobs: {}\ngateway: &g {http: *g}\n", "{path}:2 is not YAML: a value holds itself"),
+        (b"gateway: &g [*g]\n", "{path}:1 is not YAML: a value holds itself"),
+        (b"gateway: {port: 2024-13-45}\n", "{path} is not YAML: a value is not of its type"),
+        (b'models: [{name: x, plugin: "os:system"}]', "the plugin 'os:system' is not made from"),
+        (b'models: [{name: x, plugin: "builtins:dict"}]', "the plugin 'builtins:dict' is none"),
+        (b'models: [{name: x, plugin: ":::"}]', "the plugin ':::' is no place"),
+        (
+            b"jobs: {}\nmodels: [{name: x, plugin: echo}, {name: x, plugin: echo}]",
+            "models.1.name = 'x' ({path}:2): another model has this name",
+        ),
+    ],
+)
+def test_what_is_no_configuration_is_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, said: str
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+    assert config.run(parsed("check", str(path))) == 2
+    assert said.format(path=path) in capsys.readouterr().out
+
+
 def test_a_pipeline_is_shown_with_the_place_of_each_value(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

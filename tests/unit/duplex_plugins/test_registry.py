@@ -35,6 +35,20 @@ def test_a_place_where_there_is_no_plugin_is_refused(place: str) -> None:
         make_plugin(place, {})
 
 
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (":::", "is no place"),
+        ("..a:b", "is no place"),
+        ("os:system", "is not made from its options"),
+        ("builtins:dict", "is none: it makes dict"),
+    ],
+)
+def test_what_makes_no_plugin_is_refused(place: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"plugin '{place}' {said}"):
+        make_plugin(place, {})
+
+
 def test_a_name_that_two_packages_claim_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
