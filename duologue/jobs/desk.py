@@ -337,15 +337,18 @@ class JobDesk:
             if running.ended:
                 await guard(self._write_ends(), self._crashed)
             elif not running.deleted:
-                # The server ends in good order: this was no attempt that brought it down.
-                waiting = msgspec.structs.replace(
-                    record, status=JobStatus.QUEUED, attempts=record.attempts - 1
-                )
-                await guard(self._store.update(waiting), self._crashed)
+                await guard(self._put_back(record), self._crashed)
             raise
         finally:
             self._running.pop(record.id, None)
             self._news.set()
+
+    async def _put_back(self, record: JobRecord) -> None:
+        """The server ends in good order: this was no attempt that brought it down."""
+        attempts = record.attempts - 1
+        await self._store.update(
+            msgspec.structs.replace(record, status=JobStatus.QUEUED, attempts=attempts)
+        )
 
     async def _work(self, record: JobRecord) -> None:
         try:
