@@ -54,10 +54,14 @@ def encode_messages(
     """Return the frame of messages, or several frames where they do not fit into one.
 
     Raises:
-        EngineError: One message alone is longer than ``limit_bytes``.
+        EngineError: One message alone is longer than ``limit_bytes``, or any holds what
+            MessagePack cannot say, such as an integer beyond 64 bits.
         NotWithin: A payload has a part that lies elsewhere.
     """
-    body = _encoder.encode(messages)
+    try:
+        body = _encoder.encode(messages)
+    except (msgspec.MsgspecError, OverflowError, TypeError, ValueError, RecursionError) as exc:
+        raise EngineError(f"a message cannot be written: {exc}") from exc
     if len(body) > limit_bytes and len(messages) > 1:
         half = len(messages) // 2
         return b"".join(

@@ -218,11 +218,11 @@ class Link(asyncio.Protocol):
             return b"".join(map(self._encoded_alone, messages))
 
     def _encoded_alone(self, message: LinkMessage) -> bytes:
-        """Nothing where it is too long: whoever waits for what it would lead to is told."""
+        """Nothing where it cannot be written: whoever waits for what it would lead to is told."""
         try:
             return encode_messages((message,))
         except EngineError as exc:
-            assert self.end is not None, "what is said in a handshake is short"
+            assert self.end is not None, "what is said in a handshake is short and plain"
             self.end.unsent(message, exc.message)
             return b""
 

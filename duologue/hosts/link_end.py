@@ -37,7 +37,7 @@ from duologue.hosts.questions import Question, Reply
 from duologue.hosts.remote_session import RemoteSession
 from duologue.hosts.served_channel import ServedChannel
 from duologue.hosts.settings import LinkSettings
-from duologue.protocol.errors import ErrorCode
+from duologue.protocol.errors import ErrorCode, refused
 from duologue.sessions.port import Joined
 from duologue.sessions.session import CLIENT_GONE
 
@@ -186,10 +186,10 @@ class LinkEnd:
             served.go_on()
 
     def unsent(self, message: LinkMessage, why: str) -> None:
-        """A message was too long to be sent: tell whoever waits for what it would lead to.
+        """A message could not be sent: tell whoever waits for what it would lead to.
 
         Raises:
-            EngineError: It is of a kind that is always short, so this is a mistake of ours.
+            EngineError: It is of a kind that is always short and plain: a mistake of ours.
         """
         match message:
             case Ask(number=number):
@@ -199,6 +199,13 @@ class LinkEnd:
                 self.outbox.put(Unanswered(number, fault_of(DuologueError(why))))
             case _ if isinstance(message, ToEngine | FromEngine):
                 self._server.unsent(message, why)
+            case OpenChannel(channel=channel):
+                if (session := self._opened.get(channel)) is not None:
+                    session.receive(Refused(channel, fault_of(refused(why, None))))
+                    session.wake()
+            case Misread(channel=channel) | Played(channel=channel):
+                if (session := self._opened.get(channel)) is not None:
+                    session.leave(ErrorCode.SERVER_ERROR)
             case _:
                 raise EngineError(f"{type(message).__name__}: {why}")
 

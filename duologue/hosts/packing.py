@@ -16,6 +16,7 @@ from duologue.protocol.append_audio import AppendPlacedAudio
 from duologue.protocol.commands import Command, UpdateSession
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
+from duologue.protocol.errors import refused
 from duologue.protocol.events import (
     Event,
     ResumableSessionCreated,
@@ -81,14 +82,21 @@ class _Table:
                 self._read.append(_reader_of(one, stand_in))
 
     def pack(self, value: msgspec.Struct) -> Packed:
-        """Write a value of one of the classes."""
+        """Write a value of one of the classes.
+
+        Raises:
+            ProtocolError: It holds an integer beyond 64 bits.
+        """
         of_class = type(value)
         kind = self._kinds[of_class]
         if of_class in self._wider:
             session, wider = self._wider[of_class]
             if isinstance(value.session, session):  # type: ignore[attr-defined]
                 kind = wider
-        return Packed(kind, msgspec.Raw(_encode(value)))
+        try:
+            return Packed(kind, msgspec.Raw(_encode(value)))
+        except OverflowError as exc:
+            raise refused(f"the message cannot be passed on: {exc}", None) from exc
 
     def unpack(self, packed: Packed) -> Any:
         """Read one; raises ``msgspec.MsgspecError`` where it is none."""

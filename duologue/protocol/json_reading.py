@@ -22,6 +22,7 @@ from duologue.protocol.command_checks import check_command, check_event_id
 from duologue.protocol.commands import Command
 from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.errors import ErrorCode, over_limit, refused
+from duologue.protocol.json_integers import refuse_wide_integers
 from duologue.protocol.json_refusals import (
     event_type,
     readable_event_id,
@@ -119,6 +120,7 @@ def read_with_care(message: bytes, form: JsonForm) -> Command:
     try:
         if type(decoded) is form.append:
             return _append(decoded, message)
+        refuse_wide_integers(message)
         if type(decoded) is AcknowledgeEvents and message.count(b'"') == 6:
             return decoded  # two keys and a type: none of them stands twice
         refuse_duplicate_keys(message)

@@ -14,6 +14,7 @@ import msgspec
 from duologue.core.errors import ProtocolError
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import ErrorBody
+from duologue.protocol.json_integers import refuse_wide_integers
 from duologue.protocol.json_refusals import refusal
 
 
@@ -170,6 +171,7 @@ def decode_speech_command(message: bytes) -> SpeechCommand:
     Raises:
         ProtocolError: It is none.
     """
+    refuse_wide_integers(message)
     try:
         return _DECODER.decode(message)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:

@@ -23,6 +23,7 @@ from duologue.core.errors import LimitExceeded, ProtocolError
 from duologue.gateway.beside_loop import read_beside_loop
 from duologue.gateway.http.settings import HttpSettings
 from duologue.protocol.errors import ErrorCode, refused, shown
+from duologue.protocol.json_integers import is_wide, refuse_wide_integers, wide_integer
 from duologue.protocol.json_refusals import body_refusal
 from duologue.protocol.json_values import refuse_many_json_values
 
@@ -91,6 +92,7 @@ async def read_json(
 
 def _decoded(decoder: msgspec.json.Decoder[T], raw: bytes) -> T:
     refuse_many_json_values(raw, "the body")
+    refuse_wide_integers(raw, "the body")
     try:
         return decoder.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as exc:
@@ -148,9 +150,14 @@ def form_message(form: Form, type_: type[T], lists: Mapping[str, str] | None = N
         else:
             raw[name] = values[-1]
     try:
-        return msgspec.convert(raw, type_, strict=False)
+        message = msgspec.convert(raw, type_, strict=False)
     except (msgspec.ValidationError, ValueError, OverflowError) as exc:
         raise body_refusal(exc) from None
+    for name in raw:
+        value = getattr(message, name, None)
+        if isinstance(value, int) and is_wide(value):
+            raise wide_integer(value, name)
+    return message
 
 
 async def read_body(

@@ -22,6 +22,7 @@ from duologue.protocol.commands import Command, UpdateSession
 from duologue.protocol.config_checks import check_range
 from duologue.protocol.errors import ErrorCode, over_limit, refused
 from duologue.protocol.json_codec import decode_command
+from duologue.protocol.json_integers import refuse_wide_integers
 from duologue.protocol.json_refusals import refusal, refuse_duplicate_keys
 from duologue.protocol.session_config import AnySession
 from duologue.protocol.session_patch import SessionPatch
@@ -145,6 +146,7 @@ def checked_object(body: bytes, kind: type[T]) -> tuple[bytes, T]:
         asked = msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, RecursionError) as exc:
         raise refusal(exc, text) from None
+    refuse_wide_integers(text)
     refuse_duplicate_keys(text)
     return text, asked
 

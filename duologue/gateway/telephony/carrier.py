@@ -16,6 +16,7 @@ import msgspec
 import pybase64
 
 from duologue.protocol.errors import ErrorCode, refused
+from duologue.protocol.json_integers import refuse_wide_integers
 from duologue.protocol.json_refusals import refusal
 
 PhoneFormat: TypeAlias = Literal["audio/pcmu", "audio/pcma"]
@@ -140,6 +141,7 @@ def read_message(decoder: msgspec.json.Decoder[M], message: bytes) -> M:
     Raises:
         ProtocolError: It is malformed.
     """
+    refuse_wide_integers(message)
     try:
         return decoder.decode(message)
     except (msgspec.MsgspecError, RecursionError) as exc:

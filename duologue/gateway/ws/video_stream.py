@@ -27,6 +27,7 @@ from duologue.gateway.media.video_checks import VideoFields, video_of
 from duologue.gateway.ws.route_sockets import RouteSockets
 from duologue.protocol.errors import ErrorCode, error_body, refused, shown
 from duologue.protocol.events import ErrorBody
+from duologue.protocol.json_integers import refuse_wide_integers
 from duologue.protocol.json_refusals import body_refusal
 from duologue.protocol.json_values import refuse_many_json_values
 
@@ -287,6 +288,7 @@ async def _command(message: WSMessage) -> VideoCommand:
 
 def _decoded(raw: bytes) -> VideoCommand:
     refuse_many_json_values(raw)
+    refuse_wide_integers(raw, "the body")
     try:
         return _DECODER.decode(raw)
     except (msgspec.MsgspecError, RecursionError) as exc:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from duologue.core.errors import ProtocolError
+from duologue.protocol.json_integers import refuse_wide_integers
 
 MAX_LINE_BYTES = 64 * 1024
 MAX_DATA_BYTES = 256 * 1024
@@ -62,8 +63,10 @@ async def read_event(reader: asyncio.StreamReader) -> WyomingEvent | None:
         line = await reader.readline()
         if not line:
             return None
+        refuse_wide_integers(line)
         header = _HEADER.decode(line)
         more = await _read(reader, header.data_length or 0, MAX_DATA_BYTES)
+        refuse_wide_integers(more)
         data = {**(header.data or {}), **(_DATA.decode(more) if more else {})}
         payload = await _read(reader, header.payload_length or 0, MAX_PAYLOAD_BYTES)
     except asyncio.IncompleteReadError:

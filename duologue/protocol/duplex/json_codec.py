@@ -39,6 +39,7 @@ from duologue.protocol.duplex.wire_commands import (
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.events import Event
 from duologue.protocol.flat_fields import FlatCreateResponse
+from duologue.protocol.json_integers import Int64
 from duologue.protocol.json_reading import (
     APPEND_HEAD,
     MAX_APPEND_BASE64_BYTES,
@@ -102,7 +103,7 @@ _SPACED_APPEND_HEAD = b'{"type": "input_audio_buffer.append", "audio": "'
 
 _START_SAMPLE = b',"start_sample":'
 _ACK_HEAD = b'{"type":"session.event_ack","server_event_seq":'
-_NUMBERS = msgspec.json.Decoder(int)
+_NUMBERS = msgspec.json.Decoder(Int64)
 
 _ENCODER = msgspec.json.Encoder()
 _encode_base64 = pybase64.b64encode

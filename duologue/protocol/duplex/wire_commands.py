@@ -20,6 +20,7 @@ from duologue.protocol.duplex.commands import BargeIn, CommitTurn
 from duologue.protocol.duplex.session_fields import FormatObject, format_type
 from duologue.protocol.errors import ErrorCode, refused
 from duologue.protocol.items import InputText, MessageItem
+from duologue.protocol.json_integers import Int64
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -132,7 +133,7 @@ class AppendHints(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_bu
     input_audio_format: str | FormatObject | None = None
     sample_rate_hz: int | None = None
     sample_rate: int | None = None
-    start_sample: int | None = None
+    start_sample: Int64 | None = None
     video_frames: list[msgspec.Raw] | None = None
 
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from duologue.core.clock import Clock
+from duologue.core.tasks import CrashBarrier
 from duologue.core.wheel import TimerWheel
 from duologue.sessions.resumption.checkpoints import CheckpointFolder, checkpoint_of
 from duologue.sessions.resumption.past import Kept
 from duologue.sessions.session import Session
+from duologue.telemetry import get_logger
 
 LOOK_S = 0.5
 PER_LOOK = 64
@@ -49,6 +51,7 @@ class CheckpointKeeper:
         self._clock = clock
         self._wheel = wheel
         self._seen: dict[str, tuple[object, ...]] = {}
+        self._barrier = CrashBarrier(self._not_made)
         self._loaded: list[str] = []
         self._forget_at = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
@@ -77,9 +80,10 @@ class CheckpointKeeper:
 
     def on_timer(self) -> None:
         """The wheel's call."""
+        # Set first: whatever a look may come to, there is a next one.
+        self._wheel.set(self, self._clock.now() + LOOK_S)
         if self._writing is None or self._writing.done():
             self._look()
-        self._wheel.set(self, self._clock.now() + LOOK_S)
 
     def _look(self, *, is_last: bool = False) -> None:
         wall_time = self._clock.wall_time()
@@ -99,10 +103,11 @@ class CheckpointKeeper:
             state = _state(session)
             if self._seen.get(session_id) == state:
                 continue
-            data = checkpoint_of(session, wall_time)
+            data = self._barrier.run(lambda each: checkpoint_of(each, wall_time), session)
+            # Seen also where it failed: it is tried again, and told again, when there is a change.
+            self._seen.pop(session_id, None)
+            self._seen[session_id] = state
             if data is not None:
-                self._seen.pop(session_id, None)
-                self._seen[session_id] = state
                 changed.append((session_id, data))
             if not is_last and (
                 len(changed) >= self._per_look or self._clock.now() - began >= BUSY_S
@@ -113,6 +118,10 @@ class CheckpointKeeper:
         if changed or gone:
             loop = asyncio.get_running_loop()
             self._writing = loop.run_in_executor(self._thread, self._write, changed, gone)
+
+    def _not_made(self, exc: Exception) -> None:
+        """A bug of ours, or what no file can hold; it costs no other session its own."""
+        get_logger("checkpoints").error("checkpoint_failed", exc_info=exc)
 
     def _write(self, changed: list[tuple[str, bytes]], gone: list[str]) -> None:
         for session_id, data in changed:

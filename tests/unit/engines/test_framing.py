@@ -113,6 +113,11 @@ def test_a_message_that_fits_into_no_frame_is_an_error() -> None:
         framing.encode_messages([Cancel("a"), Append("a", TextDelta("x" * 1000))], 1000)
 
 
+def test_what_messagepack_cannot_say_is_an_error_of_its_message() -> None:
+    with pytest.raises(EngineError, match="cannot be written"):
+        framing.encode_messages([Cancel("a"), Grant("a", 10**30)])
+
+
 def test_a_long_frame_costs_no_more_than_its_length() -> None:
     """Its pieces are copied once, not again with every piece that follows."""
     frame = framing.encode_messages([Append("a", AudioChunk(bytes(16 * 2**20), 16_000))])

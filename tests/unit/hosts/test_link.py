@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from duologue.core.errors import DuologueError, LimitExceeded
+from duologue.core.errors import DuologueError, LimitExceeded, ProtocolError
 from duologue.core.wheel import TimerWheel
 from duologue.engines.framing import MAX_FRAME_BYTES
 from duologue.engines.payloads import AudioChunk
@@ -278,4 +278,22 @@ async def test_messages_that_are_too_long_are_refused_and_the_link_goes_on() -> 
         assert made.servers["host"].sessions[0].said == [AppendAudio(audio=b"\x01\x02")]
         host.outbox.put(Beat())
         assert await host.ask(AskLook()) == Done()
+        assert made.gone == {}
+
+
+async def test_what_cannot_be_written_fails_alone_and_the_link_goes_on() -> None:
+    wide: Any = 10**30
+    async with pair() as made:
+        edge = made.end("edge")
+        port = await edge.open(Opening())
+        client = FakeClient(port)
+        port.attach(client)
+        with pytest.raises(DuologueError, match="cannot be written"):
+            await edge.ask(AskKeepAnswer(wide, b""))
+        with pytest.raises(ProtocolError, match="cannot be written"):
+            await edge.open(Opening(model=wide))
+        assert client.ended is None
+        port.played("item", wide)
+        assert await edge.ask(AskLook()) == Done()
+        assert client.ended == "server_error"
         assert made.gone == {}

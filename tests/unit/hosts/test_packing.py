@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from duologue.core.errors import ProtocolError
 from duologue.hosts.link_struct import Packed
 from duologue.hosts.messages import LinkMessage
 from duologue.hosts.packing import (
@@ -22,6 +23,7 @@ from duologue.hosts.packing import (
     weight,
 )
 from duologue.protocol.commands import UpdateSession
+from duologue.protocol.duplex.commands import AcknowledgeEvents
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.events import (
@@ -86,6 +88,11 @@ def test_a_change_is_of_the_dialect_that_it_was_made_in() -> None:
         assert isinstance(again, UpdateSession)
         assert type(again.session) is type(patch)
         assert again.session == patch
+
+
+def test_a_command_that_no_link_can_carry_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="cannot be passed on"):
+        pack_command(AcknowledgeEvents(server_event_seq=10**30))
 
 
 def test_numbers_stay_with_their_events() -> None:

@@ -9,11 +9,13 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from duologue.core.errors import ProtocolError
 from duologue.gateway.errors import json_answer
 from duologue.gateway.http.body import Form, form_message, read_form, read_json
 from duologue.gateway.http.settings import HttpSettings
 from tests.unit.gateway.http.http_bench import error_of, served
 
+WIDE = 10**30
 SMALL = HttpSettings(max_body_bytes=1024, body_timeout_s=5)
 JSON = {"Content-Type": "application/json"}
 
@@ -24,6 +26,7 @@ class Order(msgspec.Struct):
     size: Literal["small", "large"] = "small"
     extras: list[str] = []
     hot: bool = False
+    table: int = 0
 
 
 DECODER = msgspec.json.Decoder(Order)
@@ -62,6 +65,7 @@ async def test_json_is_read_and_unknown_keys_are_ignored(headers: dict[str, str]
         (b'{"dish": 1}', "invalid_value", "dish"),
         (b'{"dish": "a", "count": 10}', "invalid_value", "count"),
         (b'{"dish": "a", "extras": ["b", 1]}', "invalid_value", "extras[1]"),
+        (b'{"dish": "a", "x": [{"y": %d}]}' % WIDE, "invalid_value", "x[0].y"),
     ],
 )
 async def test_a_body_that_is_wrong_is_told_where(
@@ -132,6 +136,7 @@ async def test_a_form_is_read_with_its_files_and_lists() -> None:
         "size": "small",
         "extras": ["salt", "pepper", "a.wav:2"],
         "hot": True,
+        "table": 0,
     }
 
 
@@ -188,3 +193,11 @@ async def test_a_malformed_form_is_the_clients_fault(boundary: str, body: bytes)
 def test_a_field_that_comes_twice_counts_once() -> None:
     order = form_message(Form(values={"dish": ["soup", "stew"]}), Order)
     assert order.dish == "stew"
+
+
+def test_a_number_of_a_form_has_64_bits_at_most() -> None:
+    order = form_message(Form(values={"dish": ["1" * 30], "table": [str(2**64 - 1)]}), Order)
+    assert order.table == 2**64 - 1
+    with pytest.raises(ProtocolError, match="64 bits") as refused:
+        form_message(Form(values={"dish": ["soup"], "table": [str(WIDE)]}), Order)
+    assert refused.value.param == "table"

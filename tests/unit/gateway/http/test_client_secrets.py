@@ -138,6 +138,11 @@ async def test_a_session_is_judged_as_in_an_update(
         (b'{"session":{"a":{}', None),
         (b"{" + b'"a":{' * 5000, None),
         (b'{"session":7}', "session"),
+        (
+            b'{"session":{"tracing":{"metadata":{"a":1%b}}}}' % (b"0" * 30),
+            "session.tracing.metadata.a",
+        ),
+        (b'{"x":1%b}' % (b"0" * 30), "x"),
         (b'{"session":{},"session":{}}', "session"),
         (b'{"expires_after":{"seconds":9}}', "expires_after.seconds"),
         (b'{"expires_after":{"seconds":7201}}', "expires_after.seconds"),

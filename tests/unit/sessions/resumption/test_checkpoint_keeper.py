@@ -3,9 +3,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from duologue.protocol.commands import CreateItem
+from structlog.testing import capture_logs
+
+from duologue.protocol.commands import CreateItem, UpdateSession
 from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.items import InputText, MessageItem
+from duologue.protocol.session_config import FunctionTool
 from duologue.sessions.resumption.checkpoint_keeper import LOOK_S, CheckpointKeeper
 from duologue.sessions.resumption.checkpoints import Checkpoint, CheckpointFolder
 from tests.fakes.call import FakeCall
@@ -95,4 +98,22 @@ async def test_what_an_earlier_process_left_waits_for_a_while(tmp_path: Path) ->
     assert await scene.look() == [1]
     scene.call.clock.advance(5)
     assert await scene.look() == []
+    await scene.keeper.stop()
+
+
+async def test_one_that_cannot_be_written_costs_no_other_its_own(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    tool = FunctionTool(name="f", parameters={"maximum": 10**30})
+    scene.call.send(UpdateSession(session=DuplexPatch(tools=(tool,))))
+    scene.keeper.start()
+    with capture_logs() as logs:
+        assert await scene.look() == []
+    assert [entry["event"] for entry in logs] == ["checkpoint_failed"]
+    scene.call.manager.open(None, patch=DuplexPatch(), resumable=True)
+    with capture_logs() as logs:
+        for _ in range(3):
+            assert await scene.look() == [0]
+    assert logs == [], "told once"
+    scene.call.send(UpdateSession(session=DuplexPatch(tools=())))
+    assert await scene.look() == [0, 0]
     await scene.keeper.stop()
