@@ -149,15 +149,19 @@ class GatewaySide:
         undo.push_async_callback(self.runner.cleanup)
         # Before the runner, which no longer reads: the answers to our goodbyes are on their way.
         undo.push_async_callback(self.realtime.wait_closed, 2 * settings.close_timeout_s)
-        undo.push_async_callback(self.speech_streams.close_all)
-        undo.push_async_callback(self.robots.close_all)
-        undo.push_async_callback(self.media.close_all)
+        undo.push_async_callback(self._close_sockets, settings.close_timeout_s)
         undo.push_async_callback(self.calls.stop)
         if self.wyoming is not None:
             undo.push_async_callback(self.wyoming.close)
         undo.callback(end_sessions)
         undo.callback(self.lag.stop)
         undo.callback(self.watch.stop)
+
+    async def _close_sockets(self, limit_s: float) -> None:
+        """End the WebSockets that hold no session."""
+        async with asyncio.TaskGroup() as group:
+            for route in (self.speech_streams, self.robots, self.media):
+                group.create_task(route.close_all(limit_s), name="close-sockets")
 
     async def stop_listening(self) -> None:
         """Take no further connections; those that are open go on."""

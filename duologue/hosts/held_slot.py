@@ -6,7 +6,7 @@ when the link or the gateway is lost. This module must not know links, nor reque
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from duologue.hosts.class_slots import Ticket
@@ -14,7 +14,7 @@ from duologue.hosts.port import Slot
 from duologue.hosts.request_slots import RequestSlots
 from duologue.protocol.commands import Command
 from duologue.protocol.events import ErrorBody
-from duologue.sessions.port import Attachment, Batch, Joined
+from duologue.sessions.port import Attachment, Batch, Delivery, Joined
 
 _OVER = "closed"
 
@@ -64,6 +64,26 @@ async def held_slot(slots: RequestSlots, wanted: Slot) -> Joined:
     return HeldSlot(slots, await slots.take(wanted))
 
 
+class _Holder:
+    """Who holds a slot, at the gateway. An ``Attachment``."""
+
+    def __init__(self, on_lost: Callable[[], None]) -> None:
+        self._on_lost = on_lost
+
+    def on_output(self) -> None:
+        """Why it ended; ``on_end`` follows."""
+
+    def on_end(self, _reason: str) -> None:
+        """The host is gone, or the link to it."""
+        self._on_lost()
+
+    def on_let_go(self, _reason: str, _last_words: Sequence[Delivery]) -> None:
+        """Only sessions say this."""
+
+    def on_pressure(self, _on: bool) -> None:
+        """Likewise."""
+
+
 class HostSlots:
     """The slots of session hosts, as seen from a gateway. A ``SlotsPort``.
 
@@ -75,10 +95,14 @@ class HostSlots:
         self._open = open
 
     @asynccontextmanager
-    async def taken(self, wanted: Slot) -> AsyncIterator[None]:
+    async def taken(
+        self, wanted: Slot, on_lost: Callable[[], None] | None = None
+    ) -> AsyncIterator[None]:
         """Hold a slot; raises ``RateLimited`` or ``CapacityError``."""
         slot = await self._open(wanted)
         try:
+            if on_lost is not None:
+                slot.attach(_Holder(on_lost))
             yield
         finally:
             slot.close(_OVER)

@@ -6,7 +6,7 @@ This module must not know what a request is about, nor how it is decided who is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
@@ -23,8 +23,13 @@ ONE_CLASS: Mapping[WorkClass, int] = {WorkClass.INTERACTIVE: 1}
 class SlotsPort(Protocol):
     """The slots, wherever they are counted."""
 
-    def taken(self, wanted: Slot) -> AbstractAsyncContextManager[None]:
+    def taken(
+        self, wanted: Slot, on_lost: Callable[[], None] | None = None
+    ) -> AbstractAsyncContextManager[None]:
         """Hold a slot.
+
+        Args:
+            on_lost: Called where whoever counts is gone, and the slot with it.
 
         Raises:
             RateLimited: The owner has as many as it may.
@@ -70,8 +75,10 @@ class RequestSlots:
         return len(self._slots.waiting)
 
     @asynccontextmanager
-    async def taken(self, wanted: Slot) -> AsyncIterator[None]:
-        """Hold a slot; raises ``RateLimited`` or ``CapacityError``."""
+    async def taken(
+        self, wanted: Slot, _on_lost: Callable[[], None] | None = None
+    ) -> AsyncIterator[None]:
+        """Hold a slot, which is not lost here; raises ``RateLimited`` or ``CapacityError``."""
         ticket = await self.take(wanted)
         try:
             yield

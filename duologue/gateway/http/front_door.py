@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 from aiohttp import web
 
@@ -25,6 +26,7 @@ from duologue.gateway.http.prefer import wished_wait_s
 from duologue.gateway.http.routes import WAIT, Route
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.ws.handshake import check_upgrade, offered_protocols
+from duologue.hosts.faults import host_lost
 from duologue.hosts.port import Slot
 from duologue.hosts.request_slots import SlotsPort
 from duologue.sessions.owners import ANYBODY
@@ -72,9 +74,10 @@ class FrontDoor:
                     check_upgrade(request.headers)
                 self._admission.check_request()
                 wait_s = self._wished_wait_s(request, route)
-                async with self._slots.taken(Slot(wait_s=wait_s, work=route.work, owner=owner)):
-                    if route.is_socket:
-                        return await route.handle(request)
+                slot = Slot(wait_s=wait_s, work=route.work, owner=owner)
+                if route.is_socket:
+                    return await self._with_slot(request, route, slot)
+                async with self._slots.taken(slot):
                     with self._counted():
                         return await self._while_wanted(request, route)
             return self._failed(request, route, crashes[0])
@@ -103,6 +106,20 @@ class FrontDoor:
             self._working -= 1
             if not self._working:
                 self._idle.set()
+
+    async def _with_slot(
+        self, request: web.Request, route: Route, slot: Slot
+    ) -> web.StreamResponse:
+        """Hold a WebSocket for as long as it holds a slot: without one nobody would count it."""
+        limit = asyncio.timeout(None)
+        lost = partial(_end, limit, asyncio.get_running_loop())
+        try:
+            async with limit, self._slots.taken(slot, lost):
+                return await route.handle(request)
+        except TimeoutError:
+            if limit.expired():
+                raise host_lost() from None
+            raise
 
     async def _while_wanted(self, request: web.Request, route: Route) -> web.StreamResponse:
         """Run a handler until it is done, its client has gone, or its time is over."""
@@ -160,6 +177,11 @@ class _Watch:
             self._limit.reschedule(self._loop.time())
         else:
             self._timer = self._loop.call_later(LOOK_S, self._look)
+
+
+def _end(limit: asyncio.Timeout, loop: asyncio.AbstractEventLoop) -> None:
+    if not limit.expired():
+        limit.reschedule(loop.time())
 
 
 async def _sent(response: web.StreamResponse, request: web.Request) -> web.StreamResponse:

@@ -59,6 +59,6 @@ class MediaEndpoints:
             *self._stream.routes(),
         )
 
-    async def close_all(self) -> None:
-        """Say goodbye to those who watch: the server goes down."""
-        await self._stream.close_all()
+    async def close_all(self, limit_s: float) -> None:
+        """Say goodbye to those who watch, for ``limit_s`` at most: the server goes down."""
+        await self._stream.close_all(limit_s)

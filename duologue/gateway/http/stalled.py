@@ -14,7 +14,8 @@ from duologue.core.wheel import TimerWheel
 from duologue.telemetry import get_logger
 
 LOOKS = 12
-"""So often in a row must the same be left of what was written."""
+"""So often in a row must there be no less left of what was written. There may be more: we answer
+the pings of a client that takes nothing, and keep its event streams alive."""
 
 
 class SendingTransport(Protocol):
@@ -52,7 +53,7 @@ class StalledClients:
         self._wheel = wheel
         self._period_s = limit_s / LOOKS
         self._waiting: dict[SendingTransport, tuple[int, int]] = {}
-        """What is left, and how often it was the same."""
+        """What is left, and how often it was no less than before."""
         self._log = get_logger("gateway")
 
     def start(self) -> None:
@@ -72,7 +73,7 @@ class StalledClients:
             if not left:
                 continue
             last, looks = before.get(transport, (0, 0))
-            looks = looks + 1 if left == last else 0
+            looks = looks + 1 if last and left >= last else 0
             if looks < LOOKS:
                 self._waiting[transport] = (left, looks)
             else:

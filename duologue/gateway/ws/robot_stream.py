@@ -133,9 +133,9 @@ class RobotStreamEndpoint:
             await robot.hold()
         return socket
 
-    async def close_all(self) -> None:
-        """Say goodbye to everybody: the server goes down."""
-        await self._sockets.close_all()
+    async def close_all(self, limit_s: float) -> None:
+        """Say goodbye to everybody, for ``limit_s`` at most: the server goes down."""
+        await self._sockets.close_all(limit_s)
 
     def _chosen(self, name: str | None) -> str:
         if not self._offers:

@@ -77,9 +77,9 @@ class SpeechStreamEndpoint:
             await _Connection(socket, self._services, choice).hold()
         return socket
 
-    async def close_all(self) -> None:
-        """Say goodbye to everybody: the server goes down."""
-        await self._sockets.close_all()
+    async def close_all(self, limit_s: float) -> None:
+        """Say goodbye to everybody, for ``limit_s`` at most: the server goes down."""
+        await self._sockets.close_all(limit_s)
 
 
 class _Connection:

@@ -144,9 +144,9 @@ class VideoStreamEndpoint:
             await self._hold(socket)
         return socket
 
-    async def close_all(self) -> None:
-        """Say goodbye to everybody: the server goes down."""
-        await self._sockets.close_all()
+    async def close_all(self, limit_s: float) -> None:
+        """Say goodbye to everybody, for ``limit_s`` at most: the server goes down."""
+        await self._sockets.close_all(limit_s)
 
     async def _hold(self, socket: web.WebSocketResponse) -> None:
         try:

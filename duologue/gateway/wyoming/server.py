@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import msgspec
 import numpy as np
@@ -124,10 +123,14 @@ class WyomingServer:
                 peer = _Peer(reader, writer, self._services, self._admission)
                 await guard(peer.hold(), self._crashed)
         finally:
-            del self._peers[writer]
             writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
+            try:
+                async with asyncio.timeout(_CLOSE_S):
+                    await writer.wait_closed()
+            except (ConnectionError, TimeoutError):
+                writer.transport.abort()  # it takes nothing
+            finally:
+                del self._peers[writer]
 
     def _crashed(self, exc: Exception) -> None:
         self._log.error("wyoming_peer_crashed", exc_info=exc)
@@ -278,7 +281,8 @@ class _Peer:
         self, type_: str, data: msgspec.Struct | None = None, payload: bytes = b""
     ) -> None:
         self._writer.write(encode_event(type_, data, payload))
-        await self._writer.drain()
+        async with asyncio.timeout(self._services.settings.stall_limit_s):
+            await self._writer.drain()
 
 
 class _Recording:

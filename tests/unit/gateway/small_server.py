@@ -35,7 +35,7 @@ from duologue.gateway.ws.open_connections import OpenConnections
 from duologue.gateway.ws.realtime import RealtimeEndpoint
 from duologue.hosts.call_queue import CallQueue
 from duologue.hosts.local import LocalHost
-from duologue.hosts.request_slots import RequestSlots
+from duologue.hosts.request_slots import RequestSlots, SlotsPort
 from duologue.sessions.manager import SessionManager, recorded_kinds
 from duologue.sessions.settings import SessionSettings
 from duologue.sessions.watching.observer import Observation
@@ -72,6 +72,7 @@ async def small_server(
     routes: Sequence[Route] = (),
     pipelines: tuple[str, ...] = (),
     is_loaded: bool = True,
+    slots: SlotsPort | None = None,
 ) -> AsyncIterator[SmallServer]:
     settings = gateway or GatewaySettings()
     clock = SystemClock()
@@ -111,7 +112,7 @@ async def small_server(
         *BetaSecretRoutes(host, access, settings.http).routes(),
         *TwilioVoiceRoutes(access, signed, settings.http).routes(),
     ]
-    slots = RequestSlots(settings.http.max_requests, settings.http.queued_requests)
+    slots = slots or RequestSlots(settings.http.max_requests, settings.http.queued_requests)
     door = FrontDoor(access, admission, settings.http, slots)
     server = SmallServer(
         0, manager, host, admission, realtime, access, wheel, Workers(2, 2, True), metrics, flights

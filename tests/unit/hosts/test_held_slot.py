@@ -92,3 +92,37 @@ async def test_a_gateway_that_is_lost_leaves_its_slots() -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert slots.fill == 0
+
+
+async def test_whoever_holds_a_slot_is_told_when_its_host_is_lost() -> None:
+    slots = RequestSlots(1, queue=0)
+    async with asyncio.TaskGroup() as group:
+        link = FakeLink(group)
+        link.host_server.later = lambda: held_slot(slots, Slot(wait_s=0))
+        remote = HostSlots(link.edge.open)
+        lost: list[str] = []
+        let_go = asyncio.Event()
+
+        async def work() -> None:
+            async with remote.taken(Slot(wait_s=0), lambda: lost.append("lost")):
+                await let_go.wait()
+
+        async def settle() -> None:
+            for _ in range(6):
+                link.settle()
+                await asyncio.sleep(0)
+
+        for _ in range(2):
+            working = group.create_task(work())
+            await settle()
+            assert slots.fill == 1
+            let_go.set()
+            await settle()
+            assert working.done()
+            assert (slots.fill, lost) == (0, [])
+            let_go.clear()
+        group.create_task(work())
+        await settle()
+        link.edge.lost()
+        assert lost == ["lost"]
+        let_go.set()

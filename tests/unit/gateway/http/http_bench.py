@@ -13,6 +13,7 @@ from duologue.gateway.errors import Handler
 from duologue.gateway.http.routes import Route
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
+from duologue.hosts.request_slots import SlotsPort
 from tests.unit.gateway.small_server import small_server
 
 
@@ -23,13 +24,19 @@ def route(handle: Handler, *, method: str = "POST", **how: Any) -> Route:
 
 @asynccontextmanager
 async def served(
-    handle: Handler, http: HttpSettings | None = None, *, is_loaded: bool = True, **how: Any
+    handle: Handler,
+    http: HttpSettings | None = None,
+    *,
+    is_loaded: bool = True,
+    slots: SlotsPort | None = None,
+    **how: Any,
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """Serve a handler at ``/try``."""
     keys = how.pop("api_keys", ())
     gateway = GatewaySettings(http=http or HttpSettings(), api_keys=keys)
+    routes = [route(handle, **how)]
     async with (
-        small_server(gateway, routes=[route(handle, **how)], is_loaded=is_loaded) as server,
+        small_server(gateway, routes=routes, is_loaded=is_loaded, slots=slots) as server,
         aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as client,
     ):
         yield client

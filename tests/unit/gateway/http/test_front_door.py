@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
@@ -9,6 +11,8 @@ from structlog.testing import capture_logs
 
 from duologue.core.errors import EngineError, ProtocolError
 from duologue.gateway.http.settings import HttpSettings
+from duologue.gateway.ws.route_sockets import RouteSockets
+from duologue.hosts.port import Slot
 from tests.unit.gateway.http.http_bench import error_of, nothing, served
 
 UPGRADE = {
@@ -199,3 +203,38 @@ async def test_what_is_no_upgrade_takes_no_slot() -> None:
             assert (await error_of(answer))[0] == 400
         async with client.get("/try", headers=UPGRADE) as answer:
             assert await error_of(answer) == (503, "server_not_ready", None)
+
+
+class LosingSlots:
+    """A ``SlotsPort`` whose host may be lost."""
+
+    def __init__(self) -> None:
+        self.told: list[Callable[[], None]] = []
+
+    @asynccontextmanager
+    async def taken(
+        self, _wanted: Slot, on_lost: Callable[[], None] | None = None
+    ) -> AsyncIterator[None]:
+        if on_lost is not None:
+            self.told.append(on_lost)
+        yield
+
+
+async def test_a_socket_whose_slot_is_lost_is_closed() -> None:
+    slots, sockets = LosingSlots(), RouteSockets()
+
+    async def handle(request: web.Request) -> web.WebSocketResponse:
+        async with sockets.hold(request, max_message_bytes=1024) as socket:
+            await socket.send_str("open")
+            await asyncio.Event().wait()
+        return socket
+
+    async with served(handle, method="GET", is_socket=True, slots=slots) as client:
+        async with client.ws_connect("/try") as socket:
+            assert await socket.receive_str() == "open"
+            (lost,) = slots.told
+            lost()
+            lost()  # as often as it is said
+            assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
+            assert socket.close_code == aiohttp.WSCloseCode.SERVICE_RESTART
+        assert len(sockets) == 0

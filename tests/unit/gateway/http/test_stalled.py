@@ -42,6 +42,14 @@ def test_one_that_takes_a_little_now_and_then_stays() -> None:
     assert not scene.clients[0].aborted
 
 
+def test_one_that_takes_nothing_is_let_go_though_it_is_sent_more() -> None:
+    scene = Scene(70_000)
+    for _ in range(13):
+        scene.clients[0].left += 3  # the answer to a ping
+        scene.clock.advance(60 / LOOKS)
+    assert scene.clients[0].aborted
+
+
 def test_after_the_end_nobody_looks() -> None:
     scene = Scene(70_000)
     scene.watch.stop()

@@ -77,7 +77,7 @@ async def serving(
         app.router.add_get(route.path, route.handle)
     async with TestClient(TestServer(app)) as client:
         yield engine, metrics, client
-        await endpoint.close_all()
+        await endpoint.close_all(PATIENCE_S)
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -25,12 +26,14 @@ from wyoming.tts import (
 )
 
 from duologue.core.errors import ConfigError
+from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.gateway.wyoming.server import MAX_UTTERANCES
 from tests.conformance.talking_gateway import TalkingGateway, talking_gateway, talking_settings
 from tests.fakes.speech_gateway import MS_PER_CHARACTER
 from tests.faults.scripted_models import BEEP_RATE_HZ, beeps
 from tests.patience import PATIENCE_S, until
+from tests.unit.gateway.raw_websocket import connected
 
 BYTES_PER_MS = 48
 LONG = "This is a sentence that takes its time. " * 200
@@ -218,3 +221,24 @@ async def test_only_so_many_texts_wait_to_be_spoken(server: TalkingGateway) -> N
             while not Error.is_type((event := await next_event(client)).type):
                 pass
         assert Error.from_event(event).code == "rate_limited"
+
+
+async def test_a_client_that_takes_nothing_is_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    gateway = GatewaySettings(wyoming_port=0, http=HttpSettings(stall_limit_s=0.2))
+    async with talking_gateway(talking_settings(tmp_path, gateway=gateway)) as server:
+        port = server.app.wyoming_port
+        assert port is not None
+        async with connected(port, is_deaf=True) as line:
+            line.stop_reading()
+            for _ in range(MAX_UTTERANCES):
+                event = Synthesize(text=LONG).event()
+                data = json.dumps(event.data).encode()
+                head = {"type": event.type, "data_length": len(data)}
+                line.write(json.dumps(head).encode() + b"\n" + data)
+            await until(lambda: server.app.engine.stats().requests > 0)
+            await until(lambda: server.app.engine.stats().requests == 0)
+            line.go_on_reading()
+            assert await line.lost() > 0
