@@ -49,7 +49,7 @@ def _of(shape: shapes.Type) -> st.SearchStrategy[Any]:
         case shapes.StrType():
             return TEXT
         case shapes.IntType():
-            return st.integers(-(2**63), 2**63)
+            return st.integers(-(2**63), 2**63 - 1)
         case shapes.FloatType():
             return st.floats(allow_nan=False, allow_infinity=False)
         case shapes.BoolType():
