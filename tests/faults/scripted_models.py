@@ -61,10 +61,6 @@ _BLOCK_MS = 10
 
 LONG = " and so on" * 40
 
-REPEATED_WORDS = 4
-"""Turns whose answers nobody heard stand before the last one in a prompt; a sentence of all of them
-would be said in parts, and an order to the voice be torn apart."""
-
 
 def beeps(text: str) -> bytes:
     """Say words."""
@@ -286,8 +282,7 @@ class Writer(FaultyRunner):
         if name:
             pieces = (ToolCallDelta(0, "c", name, '{"what":'), ToolCallDelta(0, "", "", '"x"}'))
             return told, [*((piece,) for piece in pieces), (TokenUsage(1, 1),)]
-        latest = " ".join(told.split()[-REPEATED_WORDS:])
-        words = f"Well, you said {latest}{LONG if 'long' in told else ''}.".split(" ")
+        words = f"Well, you said {told}{LONG if 'long' in told else ''}.".split(" ")
         usage = TokenUsage(input_tokens=1, output_tokens=len(words))
         deltas = [TextDelta(word if not n else f" {word}") for n, word in enumerate(words)]
         return told, [*((delta,) for delta in deltas), (usage,)]
