@@ -7,6 +7,7 @@ import base64
 import io
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -66,7 +67,7 @@ def client_of(gateway: MediaGateway) -> AsyncOpenAI:
 async def test_what_the_sdk_gets_is_what_the_library_makes(
     gateway: MediaGateway, tiny: Path
 ) -> None:
-    from tests.unit.engines.runners.diffusion.driving import library, pixels
+    from tests.unit.engines.runners.diffusion.driving import pixels
 
     async with client_of(gateway) as client:
         drawn = await client.images.generate(
@@ -87,18 +88,7 @@ async def test_what_the_sdk_gets_is_what_the_library_makes(
 
     assert drawn.data is not None
     images = [decode(base64.b64decode(each.b64_json or ""), 1 << 20) for each in drawn.data]
-    made = await asyncio.to_thread(
-        library,
-        tiny / "sd3",
-        prompt="a cat on a chair",
-        width=64,
-        height=64,
-        num_inference_steps=3,
-        guidance_scale=3.0,
-        max_sequence_length=32,
-        seed=7,
-        output_type="np",
-    )
+    made = await asyncio.to_thread(drawn_by_the_library, tiny, "a cat on a chair")
     wanted = pixels(made.images[0]).astype(int)
     assert np.abs(images[0] - wanted).max() <= 1, "three were made together"
     alone = decode(base64.b64decode(events[-1].b64_json), 1 << 20)
@@ -112,18 +102,13 @@ async def test_what_the_sdk_gets_is_what_the_library_makes(
         assert sum(1 for _ in file.decode(video=0)) == 9
 
 
-@pytest.mark.node
-async def test_what_the_sdk_for_node_gets_is_what_the_library_makes(
-    gateway: MediaGateway, tiny: Path
-) -> None:
-    from tests.unit.engines.runners.diffusion.driving import library, pixels
+def drawn_by_the_library(tiny: Path, prompt: str) -> Any:
+    """What plain diffusers makes of the prompt, as the requests of these tests ask for it."""
+    from tests.unit.engines.runners.diffusion.driving import library
 
-    asked = (f"{gateway.url}/v1", API_KEY, "sd3", "wan", "9", "7")
-    seen = await seen_by("media.mjs", *asked)
-    made = await asyncio.to_thread(
-        library,
+    return library(
         tiny / "sd3",
-        prompt="a cat",
+        prompt=prompt,
         width=64,
         height=64,
         num_inference_steps=3,
@@ -132,6 +117,17 @@ async def test_what_the_sdk_for_node_gets_is_what_the_library_makes(
         seed=7,
         output_type="np",
     )
+
+
+@pytest.mark.node
+async def test_what_the_sdk_for_node_gets_is_what_the_library_makes(
+    gateway: MediaGateway, tiny: Path
+) -> None:
+    from tests.unit.engines.runners.diffusion.driving import pixels
+
+    asked = (f"{gateway.url}/v1", API_KEY, "sd3", "wan", "9", "7")
+    seen = await seen_by("media.mjs", *asked)
+    made = await asyncio.to_thread(drawn_by_the_library, tiny, "a cat")
     image = decode(base64.b64decode(seen["image"]), 1 << 20)
     assert np.array_equal(image, pixels(made.images[0]))
     with av.open(io.BytesIO(base64.b64decode(seen["film"]))) as file:
