@@ -22,7 +22,6 @@ It needs torch, triton, transformers, diffusers, av and what Duologue itself nee
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -33,6 +32,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.parts import merge_parts, read_parts, write_part
 from bench.report import Report, Row
 
 ALONE = ("slicing", "cancel", "batching")
@@ -50,6 +50,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("build/diffusion_gpu"))
     parser.add_argument("--size", choices=("real", "tiny"), default="real")
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--sides", type=int, nargs="+", default=[512, 1024], help="of `beside`")
+    parser.add_argument("--seconds", type=float, default=25.0, help="of each of them")
     parser.add_argument("--limit", type=float, default=0.0, help="seconds, of one part or process")
     args = parser.parse_args()
     if args.part is None:
@@ -89,8 +91,7 @@ def run_parts(args: argparse.Namespace) -> None:
         for part, row in rows_of(args):
             print(part, row, flush=True)
             found.setdefault(part, []).append(row)
-            target = args.out / f"{part}.json"
-            target.write_text(json.dumps(found[part], indent=1))
+            write_part(args.out, part, found[part])
     except BaseException:  # noqa: BLE001 - said, and then the process ends
         traceback.print_exc()
         sys.stderr.flush()
@@ -113,7 +114,9 @@ def rows_of(args: argparse.Namespace) -> Iterator[tuple[str, Row]]:
     if args.part == "beside":
         from bench import diffusion_beside
 
-        for row in diffusion_beside.measure(args.size, args.device, until):
+        for row in diffusion_beside.measure(
+            args.size, args.device, until, args.sides, args.seconds
+        ):
             yield "beside", row
         return
     from bench.diffusion_alone import Alone
@@ -126,39 +129,44 @@ def merge(folder: Path) -> None:
     """Make one result of the parts that are there."""
     from bench.diffusion_gpu_picture import draw
 
-    parts: dict[str, list[Row]] = {
-        part: json.loads((folder / f"{part}.json").read_text())
-        for part in PARTS
-        if (folder / f"{part}.json").exists()
-    }
+    parts = read_parts(folder, PARTS)
     if not parts:
         print(f"nothing is in {folder}")
         return
-    report = Report(
-        "bench_diffusion_gpu",
-        "diffusion transformers with random weights on one GPU: alone, and beside 32 calls",
-        # What was only tried is no result.
-        **({"folder": folder} if is_trial(parts) else {}),
+    merge_parts(
+        parts,
+        Report(
+            "bench_diffusion_gpu",
+            "diffusion transformers with random weights on one GPU: alone, and beside 32 calls",
+            # What was only tried is no result.
+            **({"folder": folder} if is_trial(parts) else {}),
+        ),
+        name_of,
+        SHOWN,
+        draw,
     )
-    figures: dict[str, object] = {}
-    for part, rows in parts.items():
-        for row in rows:
-            report.add({"part": part, **row})
-            name = f"{part}: {row['name']}"
-            for key, form in NAMED.items():
-                if key in row:
-                    name += form.format(row[key])
-            shown = {key: row[key] for key in SHOWN if key in row}
-            figures[name] = shown
-            print(f"{name:80} {shown}")
-    draw(report.rows, report.picture)
-    first = next(iter(parts.values()))[0]
-    report.finish({"card": first["card"], "date": first["date"], "figures": figures})
+
+
+def name_of(row: Row) -> str:
+    return str(row["name"]) + "".join(
+        form.format(row[key]) for key, form in NAMED.items() if key in row
+    )
 
 
 NAMED = {"mode": ", {}", "side": ", {0} x {0}", "batch": ", {} together", "pictures": ", {}"}
 SHOWN = (
-    *("p50_s", "ratio", "same_image", "gain", "images_per_min", "free_max_ms", "free_max_steps"),
+    *(
+        "p50_s",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "host_share",
+        "same_image",
+        "gain",
+        "images_per_min",
+        "free_max_ms",
+        "free_max_steps",
+    ),
     *("sessions", "p50_ms", "p99_ms", "max_ms", "frames", "late_ticks", "late_frames"),
     "ready_max_ms",
 )

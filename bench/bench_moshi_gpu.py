@@ -24,13 +24,13 @@ Parts that are named together share what they can: a network of the true size ta
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.parts import merge_parts, read_parts, write_part
 from bench.report import Report, Row
 
 PARTS = ("steps", "reference", "capacity", "churn", "memory", "joins")
@@ -65,7 +65,7 @@ def main() -> None:
     for part, row in run(args):
         print(part, row, flush=True)
         rows[part].append(row)
-        (args.out / f"{part}.json").write_text(json.dumps(rows[part], indent=1))
+        write_part(args.out, part, rows[part])
     print(f"written: {args.out}")
 
 
@@ -116,27 +116,25 @@ def merge(folder: Path) -> None:
     """Make one result of the parts that are there."""
     from bench.moshi_gpu_picture import draw
 
-    parts: dict[str, list[Row]] = {
-        part: json.loads((folder / f"{part}.json").read_text())
-        for part in PARTS
-        if (folder / f"{part}.json").exists()
-    }
-    report = Report(
-        "bench_moshi_gpu",
-        "a 7B lockstep model with random weights on one GPU: ours, and the package moshi 0.2.13",
+    parts = read_parts(folder, PARTS)
+    if not parts:
+        print(f"nothing is in {folder}")
+        return
+    merge_parts(
+        parts,
+        Report(
+            "bench_moshi_gpu",
+            "a 7B lockstep model, random weights, on one GPU: ours, and the package moshi 0.2.13",
+        ),
+        name_of,
+        SHOWN,
+        draw,
     )
-    figures: dict[str, object] = {}
-    for part, rows in parts.items():
-        for row in rows:
-            report.add({"part": part, **row})
-            size = row.get("what") or (f"{row['rows']} rows" if "rows" in row else "")
-            name = f"{part}: {row['name']}" + (f", {size}" if size else "")
-            shown = {key: row[key] for key in SHOWN if key in row}
-            figures[name] = shown
-            print(f"{name:60} {shown}")
-    draw(report.rows, report.picture)
-    first = next(iter(parts.values()))[0]
-    report.finish({"card": first["card"], "date": first["date"], "figures": figures})
+
+
+def name_of(row: Row) -> str:
+    size = row.get("what") or (f"{row['rows']} rows" if "rows" in row else "")
+    return str(row["name"]) + (f", {size}" if size else "")
 
 
 if __name__ == "__main__":

@@ -7,23 +7,18 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
-from typing import Any
 
 import numpy as np
 import torch
 
 from bench.diffusion_models import SHAPES, Shape, make, weights_of
+from bench.diffusion_slicing import MODES, ROUNDS, SHARED, SlicingCost
 from bench.diffusion_worker import PERIOD_S, Studio, WatchedTurns, request, studio_of
 from bench.report import Row
 from duologue.engines.arbiter.board import Board
-from duologue.engines.runners.diffusion import results
 
-MODES = ("plain diffusers", "ours, own device", "ours, as beside calls")
-SHARED = MODES[2]
 CANCEL_AT = (1, 3, 5, 8, 10, 2, 6, 9)
 BATCH = 8
-ROUNDS = 12
-"""The host's part of a call varies by a third from one to the next on a lent machine."""
 
 
 class Alone:
@@ -63,44 +58,16 @@ class Alone:
 
     def slicing(self, key: str, shape: Shape) -> Iterator[Row]:
         """One request at a time: the library's call, and ours in slices, taking turns."""
-        studio = self._studio_of(key, shape)
-        plain = make(shape, self.device)
-        plain.set_progress_bar_config(disable=True)
-        took: dict[str, list[float]] = {mode: [] for mode in MODES}
-        images: dict[str, bytes] = {}
         rounds = ROUNDS if self.is_real else 2
-        for number in range(-1, rounds):
-            if number > 1 and time.monotonic() > self.until:
-                break
-            order = MODES[number % 3 :] + MODES[: number % 3]
-            for mode in order:
-                if mode == SHARED:
-                    studio.turns.slices.clear()
-                seconds, images[mode] = self._once(plain, studio, shape, mode, number + 1)
-                if number >= 0:  # the first round loads kernels
-                    took[mode].append(seconds)
-        slices = studio.turns.slices
-        for mode in MODES:
-            ratios = [one / base for one, base in zip(took[mode], took[MODES[0]], strict=True)]
-            row: Row = {
-                "mode": mode,
-                "weights_billion": weights_of(plain),
-                "side": self.side,
-                "steps": shape.steps,
-                "rounds": len(took[mode]),
-                "p50_s": round(median(took[mode]), 4),
-                "ratio": round(median(ratios), 4),
-                "ratio_of_fastest": round(min(took[mode]) / min(took[MODES[0]]), 4),
-                "ratio_min": round(min(ratios), 4),
-                "ratio_max": round(max(ratios), 4),
-                "same_image": images[mode] == images[MODES[0]],
-            }
-            if mode == SHARED and slices:
-                row["slices"] = len(slices)
-                row["longest_slice_ms"] = round(1000 * max(each.took_s for each in slices), 1)
-                row["longest_part_ms"] = round(1000 * max(each.part_s for each in slices), 1)
-            yield row
-        del plain
+        # Half of what is left, where another pipeline follows.
+        others = len(SHAPES[self.size]) - 1 - list(SHAPES[self.size]).index(key)
+        now = time.monotonic()
+        until = now + (self.until - now) / (1 + others)
+        studio = self._studio_of(key, shape)
+        cost = SlicingCost(studio, shape, self.side, self.device, until, rounds)
+        yield from cost.costs()
+        yield from cost.causes()
+        del cost
         free_memory()
 
     def batching(self, key: str, shape: Shape) -> Iterator[Row]:
@@ -165,28 +132,6 @@ class Alone:
                 "free_max_ms": round(1000 * max(freed), 2),
                 "free_max_steps": round(max(freed) / step_s, 3) if step_s else None,
             }
-
-    def _once(
-        self, plain: Any, studio: Studio, shape: Shape, mode: str, seed: int
-    ) -> tuple[float, bytes]:
-        ask = request(seed, self.side, shape.steps, shape.guidance)
-        if mode != MODES[0]:
-            studio.turns.shared = mode == SHARED
-            (made,) = studio.ask(ask)
-            made.wait(120)
-            return made.took_s, made.image
-        began = time.monotonic()
-        picture = plain(
-            prompt=ask.prompt,
-            width=ask.width,
-            height=ask.height,
-            num_inference_steps=ask.steps,
-            guidance_scale=ask.guidance,
-            generator=torch.Generator().manual_seed(ask.seed),
-            output_type="np",
-        ).images[0]
-        image = results.image(ask, picture)
-        return time.monotonic() - began, image.data
 
     def _batch(self, studio: Studio, shape: Shape, count: int, side: int, steps: int) -> float:
         asks = [request(number, side, steps, shape.guidance) for number in range(count)]

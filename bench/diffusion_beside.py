@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -89,8 +89,14 @@ class Painter:
         self._said.put({"gone": True})
 
 
-def measure(size: str, device: str, until: float) -> Iterator[Row]:
-    """Calls alone, then beside pictures of two sizes, then alone again."""
+def measure(
+    size: str, device: str, until: float, sides: Sequence[int] = (512, 1024), seconds: float = 25.0
+) -> Iterator[Row]:
+    """Calls alone, then beside pictures of some sizes, then alone again.
+
+    Args:
+        seconds: Of each; twice as many beside the first size.
+    """
     from bench import beside_calls
 
     is_real = size == "real"
@@ -103,9 +109,11 @@ def measure(size: str, device: str, until: float) -> Iterator[Row]:
         ready = painter.hear(READY_S)
         print(f"pictures are ready: {ready}", flush=True)
         calls.make_engine()
-        seconds = 25.0 if is_real else 2.0
+        lasting = [(side, (1 if at else 2) * seconds) for at, side in enumerate(sides)]
+        if not is_real:
+            seconds, lasting = 2.0, [(64, 2.0)]
         yield {**calls.run(seconds, alone, nothing), "pictures": "none"}
-        for side, lasts_s in ((512, 2 * seconds), (1024, seconds)) if is_real else ((64, seconds),):
+        for side, lasts_s in lasting:
             if side > ready["largest"]:
                 print(f"left out, since its slices are too long: {side}", flush=True)
                 continue
@@ -123,7 +131,7 @@ def measure(size: str, device: str, until: float) -> Iterator[Row]:
             row |= painter.hear(30)
             painter.tell("rest")
             painter.hear(FIRST_S)
-            yield {**row, "pictures": f"{side} x {side}"}
+            yield {**row, "pictures": f"{side} x {side}", "vae_tile": ready["vae_tile"]}
         if time.monotonic() + seconds + 15 < until:
             yield {**calls.run(seconds, alone, nothing), "pictures": "none, afterwards"}
     finally:
@@ -168,6 +176,7 @@ class Worker:
             weights_billion=weights_of(pipe),
             largest=self.largest,
             longest_part_ms=round(1000 * self.studio.runner.longest_part_s, 1),
+            vae_tile=pipe.vae.tile_sample_min_size,
             bytes_per_pixel=self.studio.runner._bytes_per_pixel,
             **memory(device),
         )

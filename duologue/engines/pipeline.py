@@ -165,10 +165,10 @@ def load_pipelines(
 
 
 def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
-    """Check every name that a pipeline uses.
+    """Check every name that a pipeline uses, and what its runners are told.
 
     Raises:
-        ConfigError: A name is unknown, or two stages have the same one.
+        ConfigError: A name or a setting is unknown, or two stages have the same one.
     """
     seen: set[str] = set()
     for stage in pipeline.stages:
@@ -178,6 +178,10 @@ def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
         seen.add(stage.name)
         if stage.runner not in runners:
             raise _unknown(where, "runner", stage.runner, runners.names())
+        try:
+            runners.check_settings(stage.runner, stage.settings)
+        except ConfigError as exc:
+            raise ConfigError(f"{where}: {exc.message}") from exc
         _check_name(where, "executor", stage.executor, EXECUTORS)
         _check_name(where, "scheduler", stage.scheduler, SCHEDULERS)
         _check_name(where, "edge", stage.edge, EDGES)

@@ -46,6 +46,12 @@ BUILT_IN: Mapping[str, str] = {
 }
 """Name of a runner -> where its ``RunnerType`` is."""
 
+SETTINGS: Mapping[str, str] = {
+    "diffusion": "duologue.engines.runners.diffusion.settings:DiffusionSettings",
+}
+"""Name of a runner -> its settings class, where that can be had without the model's library: a
+pipeline that would be refused in the worker is refused before."""
+
 Wake = Callable[[], None]
 """Tells the worker from any thread that a job may have become ready."""
 
@@ -150,6 +156,18 @@ class RunnerRegistry:
             raise ConfigError(f"{path} is not a RunnerType (runner {name!r})")
         return found
 
+    def check_settings(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Check the raw settings of a stage, as far as no model library is needed for it.
+
+        Raises:
+            ConfigError: A setting is unknown or has a wrong value.
+        """
+        path = SETTINGS.get(name)
+        if path is None or self._paths.get(name) != BUILT_IN[name]:
+            return
+        module_name, _, attribute = path.partition(":")
+        _converted(name, settings, getattr(importlib.import_module(module_name), attribute))
+
     def build(self, name: str, settings: Mapping[str, Any], wake: Wake) -> Built:
         """Make a runner from the raw settings of its stage.
 
@@ -163,11 +181,7 @@ class RunnerRegistry:
         name: str, runner_type: RunnerType[Any], settings: Mapping[str, Any], wake: Wake
     ) -> Built:
         """Make a runner of a type that was loaded; raises as ``build``."""
-        try:
-            values = msgspec.convert(settings, runner_type.settings)
-        except msgspec.ValidationError as exc:
-            known = ", ".join(field.name for field in msgspec.structs.fields(runner_type.settings))
-            raise ConfigError(f"settings of the runner {name!r}: {exc}; it takes {known}") from exc
+        values = _converted(name, settings, runner_type.settings)
         return Built(
             runner_type.build(values, wake), runner_type.wakes_itself, runner_type.sleep_levels
         )
@@ -176,3 +190,11 @@ class RunnerRegistry:
         if self._discover is not None:
             self._paths = {**self._discover(), **self._paths}
             self._discover = None
+
+
+def _converted(name: str, settings: Mapping[str, Any], kind: type[S]) -> S:
+    try:
+        return msgspec.convert(settings, kind)
+    except msgspec.ValidationError as exc:
+        known = ", ".join(field.name for field in msgspec.structs.fields(kind))
+        raise ConfigError(f"settings of the runner {name!r}: {exc}; it takes {known}") from exc

@@ -90,6 +90,28 @@ def test_what_is_unknown_or_out_of_bounds_is_refused_with_the_place(
         load_pipelines([write(tmp_path, GOOD.replace(old, new))])
 
 
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ("{folder: x, vae_tiling: true, vae_tile: 256}", ""),
+        ("{folder: x, vae_tiles: 256}", "'painter'.*vae_tiles.*it takes .*vae_tile,"),
+        ("{folder: x, vae_tiling: true, vae_tile: 100}", "multiple of 64"),
+        ("{folder: x, vae_tile: 256}", "needs vae_tiling: true"),
+        ("{}", "folder"),
+    ],
+)
+def test_settings_of_a_runner_are_checked_where_its_library_is_not_needed(
+    tmp_path: Path, settings: str, complaint: str
+) -> None:
+    text = f"name: art\nstages: [{{name: painter, runner: diffusion, settings: {settings}}}]"
+    path = write(tmp_path, text)
+    if not complaint:
+        assert load_pipelines([path])["art"].stages[0].settings["vae_tile"] == 256
+        return
+    with pytest.raises(ConfigError, match=complaint):
+        load_pipelines([path])
+
+
 @pytest.mark.parametrize("text", ["{", "- a list", "name: empty\nstages: []", ""])
 def test_what_is_no_pipeline_is_refused_with_the_file(tmp_path: Path, text: str) -> None:
     path = write(tmp_path, text)

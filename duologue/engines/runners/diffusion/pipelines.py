@@ -23,6 +23,7 @@ from duologue.engines.runners.diffusion.projection_cache import (
 )
 from duologue.engines.runners.diffusion.prompt_cache import PromptCache
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
+from duologue.engines.runners.diffusion.vae_tiles import set_tile
 
 Use: TypeAlias = Literal["text", "image", "mask", "first_picture", "video"]
 """What a call begins with, besides the prompt."""
@@ -103,14 +104,8 @@ class Pipelines:
         self._adapters = wanted
 
     def add_points(self, point: Callable[[], None]) -> None:
-        """Call ``point`` before every block of every model: between them work can pause.
-
-        The blocks of a VAE are large, and there are few: there, also before each of their layers.
-        """
-        for name, model in self.base.components.items():
-            if isinstance(model, torch.nn.Module):
-                for block in _blocks(model, with_layers=name.startswith("vae")):
-                    block.register_forward_pre_hook(lambda _module, _args: point())
+        """As the function, of the pipeline and all its relatives."""
+        add_points(self.base, point)
 
     @property
     def model_bytes(self) -> int:
@@ -158,6 +153,17 @@ class Pipelines:
         takes = inspect.signature(kind.__init__).parameters
         parts = {key: part for key, part in self.base.components.items() if key in takes}
         return kind(**parts)
+
+
+def add_points(pipe: Any, point: Callable[[], None]) -> None:
+    """Call ``point`` before every block of every model: between them work can pause.
+
+    The blocks of a VAE are large, and there are few: there, also before each of their layers.
+    """
+    for name, model in pipe.components.items():
+        if isinstance(model, torch.nn.Module):
+            for block in _blocks(model, with_layers=name.startswith("vae")):
+                block.register_forward_pre_hook(lambda _module, _args: point())
 
 
 def takes(pipe: Any) -> set[str]:
@@ -209,9 +215,12 @@ def _set_vae(pipe: Any, settings: DiffusionSettings) -> None:
     ):
         if not wanted:
             continue
-        if vae is None or not hasattr(vae, method):
-            raise ConfigError(f"the VAE of {type(pipe).__name__} has no {method}")
-        getattr(vae, method)()
+        try:
+            getattr(vae, method)()
+        except (AttributeError, NotImplementedError) as exc:
+            raise ConfigError(f"the VAE of {type(pipe).__name__} has no {method}") from exc
+    if settings.vae_tile:
+        set_tile(vae, settings.vae_tile)
 
 
 def _projections(pipe: Any, named: tuple[str, ...]) -> Iterator[tuple[str, torch.nn.Module]]:

@@ -16,7 +16,7 @@ import structlog
 import torch
 
 from duologue.core.clock import Clock, SystemClock
-from duologue.core.errors import EngineError, OutOfMemory
+from duologue.core.errors import ConfigError, EngineError, OutOfMemory
 from duologue.engines.lifecycle_port import OFFLOADED
 from duologue.engines.media_payloads import DrawImage, MakeVideo
 from duologue.engines.runners.contract import Job, Step
@@ -35,6 +35,7 @@ from duologue.engines.runners.diffusion.running import Batch, BatchRun, Phase
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
 from duologue.engines.runners.diffusion.sliced_work import SlicedWork
 from duologue.engines.runners.diffusion.slicing import SliceBudget
+from duologue.engines.runners.diffusion.vae_tiles import set_tile, smaller_tiles
 from duologue.engines.runners.registry import RunnerType, Wake
 
 log = structlog.get_logger(__name__)
@@ -51,6 +52,10 @@ OWN_AHEAD = 3
 OWN_PART_S = 0.010
 """There, points that come sooner after one another are passed by: to look at the device at each
 block costs the host a tenth of a small picture's time."""
+
+TILE_SHARE = 0.5
+"""Of the longest slice: parts of a VAE's tiles are no longer. Where the calls' own steps take half
+of their period, longer ones would find no slice."""
 
 _PIXEL_BYTES = 12
 """Of a picture as the library gives it out: three colours, each a float32."""
@@ -109,7 +114,7 @@ class DiffusionRunner:
             torch.set_num_threads(settings.threads)
         self._queue = queue or queue_of(settings.device)
         self.pipelines = Pipelines(settings, load)
-        self.pipelines.add_points(lambda: self._point(False))
+        self.pipelines.add_points(self._point)
         self._work = SlicedWork("diffusion")
         self.longest_part_s = 0.0
         ahead = SHARED_AHEAD if self._queue.is_behind else 0
@@ -128,11 +133,9 @@ class DiffusionRunner:
         """Make a small one of what will be asked for, and measure its slices and its memory."""
         ask = self._warm_ask()
         if ask is not None:
-            self._make(ask)
             # The first one loads kernels and chooses among them: the second is like those after.
-            before = self._reset_peak()
-            self.longest_part_s = self._make(ask)
-            self._measure_memory(ask, before)
+            self._make(ask)
+            self.longest_part_s = max(self._shortened(ask, self._measured(ask)).values())
         log.info("diffusion_ready", longest_part_ms=round(1000 * self.longest_part_s, 1))
 
     @property
@@ -230,14 +233,46 @@ class DiffusionRunner:
     def _run(self, batch: Batch) -> Callable[[], None]:
         return BatchRun(self.pipelines, self._settings, batch, self._point, self._off_device).run
 
-    def _make(self, ask: Ask) -> float:
-        """Make one request whole; returns the longest part of all its slices."""
-        self._work.begin(self._run(Batch([ask])))
-        longest_s = 0.0
-        done = False
-        while not done:
-            done = self._advance()
-            longest_s = max(longest_s, self.longest_part_s)
+    def _make(self, ask: Ask) -> dict[Phase, float]:
+        """Make one request whole; returns the longest part of the slices of each phase."""
+        self._active = active = _Active(Batch([ask]), [Job("warm-up")])
+        self._work.begin(self._run(active.batch))
+        longest_s: dict[Phase, float] = {"begins": 0.0, "denoises": 0.0, "ends": 0.0}
+        try:
+            while not active.ended:
+                phase = active.phase
+                active.ended = self._advance()
+                longest_s[phase] = max(longest_s[phase], self.longest_part_s)
+        finally:
+            self._active = None
+        return longest_s
+
+    def _measured(self, ask: Ask) -> dict[Phase, float]:
+        """Make one; it says what memory one takes, too."""
+        before = self._reset_peak()
+        longest_s = self._make(ask)
+        self._measure_memory(ask, before)
+        return longest_s
+
+    def _shortened(
+        self, ask: DrawImage | MakeVideo, longest_s: dict[Phase, float]
+    ) -> dict[Phase, float]:
+        """Have the VAE's tiles as large as their parts are short enough; returns as measured."""
+        settings = self._settings
+        vae = getattr(self.pipelines.base, "vae", None)
+        if not self._is_shared or vae is None or settings.vae_tile:
+            return longest_s
+        tiles = smaller_tiles(vae, max(ask.width, ask.height))
+        if tiles and not settings.vae_tiling and longest_s["ends"] > self.slice_s:
+            raise ConfigError(
+                f"the VAE works for {1000 * longest_s['ends']:.1f} ms at a time; on a device that "
+                f"calls use it may for {1000 * self.slice_s:g} ms. Give it vae_tiling: true, or "
+                "the model a device of its own"
+            )
+        while settings.vae_tiling and tiles and longest_s["ends"] > self.slice_s * TILE_SHARE:
+            set_tile(vae, tiles.pop(0))
+            self._make(ask)
+            longest_s = self._measured(ask)
         return longest_s
 
     def _advance(self) -> bool:
@@ -315,24 +350,23 @@ class DiffusionRunner:
         job.inputs.popleft()
         return Step(outputs, done=active.error is None, error=active.error)
 
-    def _point(self, must_end: bool) -> None:
+    def _point(self) -> None:
         """In the sliced thread: go on, or hand the right to run back."""
-        if self._passes_by(must_end):
-            return
         active = self._active
-        abandoned = active is not None and not active.is_wanted
+        must_end = active is not None and (active.batch.is_awaited or not active.is_wanted)
+        if not must_end and self._passes_by():
+            return
         self._queue.mark(SHARED_AHEAD if self._is_shared else OWN_AHEAD)
         if self._is_shared and active is not None:
             # A slice was waited for, so it is used up, but by work that its cost was asked for.
-            must_end = active.batch.phase != active.phase
-        ends = abandoned or must_end
-        if self._budget.is_used_up(self._clock.now(), must_end=ends):
+            must_end = must_end or active.batch.phase != active.phase
+        if self._budget.is_used_up(self._clock.now(), must_end=must_end):
             if active is not None:
                 active.phase = active.batch.phase
             self._work.pause()
 
-    def _passes_by(self, must_end: bool) -> bool:
-        if must_end or self._is_shared or not self._queue.is_behind:
+    def _passes_by(self) -> bool:
+        if self._is_shared or not self._queue.is_behind:
             return False
         now = self._clock.now()
         if now - self._looked_at < OWN_PART_S:
@@ -351,7 +385,7 @@ class DiffusionRunner:
         finally:
             self._budget.leave_out(self._clock.now() - began)
 
-    def _warm_ask(self) -> Ask | None:
+    def _warm_ask(self) -> DrawImage | MakeVideo | None:
         settings = self._settings
         width, height = settings.warm_width, settings.warm_height
         if not width or not height:

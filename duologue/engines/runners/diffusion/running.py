@@ -6,6 +6,7 @@ This module must not know the worker, nor when a slice ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
@@ -26,8 +27,8 @@ from duologue.engines.runners.diffusion.windows import Blender, Film, in_windows
 
 T = TypeVar("T")
 
-Point: TypeAlias = Callable[[bool], None]
-"""Called where work can pause; with true it should."""
+Point: TypeAlias = Callable[[], None]
+"""Called where work can pause."""
 
 
 class OffDevice(Protocol):
@@ -59,11 +60,13 @@ class Batch:
         asks: Of the same key (see ``batching``).
         outputs: Of each, not yet taken.
         phase: What it is at; parts of work are as long as others of the same phase.
+        is_awaited: Somebody who looks on waits for what was put last.
     """
 
     asks: Sequence[Ask]
     outputs: list[list[Payload]] = field(default_factory=list)
     phase: Phase = "begins"
+    is_awaited: bool = False
 
     def __post_init__(self) -> None:
         self.outputs = [[] for _ in self.asks]
@@ -80,6 +83,7 @@ class Batch:
     def take(self, number: int) -> list[Payload]:
         """Return the outputs of one request since the last time."""
         taken, self.outputs[number] = self.outputs[number], []
+        self.is_awaited = False
         return taken
 
 
@@ -130,7 +134,7 @@ class BatchRun:
         for number, ask in enumerate(self._batch.asks):
             assert isinstance(ask, DrawImage)
             self._put_image(number, ask, pictures[number])
-            self._point(False)
+            self._point()
 
     def _film(self) -> None:
         frames = self._call(self._batch.asks).frames
@@ -158,7 +162,7 @@ class BatchRun:
                     samples, rate_hz = sound or (None, 0)
                     film = results.Film(ask, final.shape[2], final.shape[1], samples, rate_hz)
                 self._put_film(0, film, final)
-                self._point(True)
+                self._point()
         except ClientError as exc:
             code = LIMIT_EXCEEDED if "limit" in exc.code else exc.code
             raise EngineError(exc.message, code=code) from exc
@@ -190,7 +194,17 @@ class BatchRun:
                 step, self._batch.asks[0].steps
             )
             call["callback_steps"] = 1
-        return pipe(**call)
+        with self._computing():
+            return pipe(**call)
+
+    def _computing(self) -> AbstractContextManager[None]:
+        """Have torch keep no account of tensors: a seventh of what the host has to do.
+
+        Where projections are kept, it is the account that says whether nobody wrote into them.
+        """
+        kept = self._settings.projection_cache_bytes
+        mode: AbstractContextManager[None] = torch.no_grad() if kept else torch.inference_mode()
+        return mode
 
     def _step_end(
         self, pipe: Any, step: int, _time: Any, tensors: dict[str, Any]
@@ -211,11 +225,12 @@ class BatchRun:
         for index, ask in enumerate(self._batch.asks):
             assert isinstance(ask, DrawImage)
             self._put_image(index, ask, views[index], number)
+        self._batch.is_awaited = True
 
     def _after_step(self, step: int, total: int) -> None:
         self._batch.put_all(StepsDone(step + 1, total))
         self._batch.phase = "denoises" if step + 1 < total else "ends"
-        self._point(True)
+        self._point()
 
     def _put_image(self, number: int, ask: DrawImage, picture: Any, partial: int = -1) -> None:
         self._batch.put(number, self._off_device(lambda: results.image(ask, picture, partial)))
@@ -224,7 +239,7 @@ class BatchRun:
         parts = film.add(frames)
         while (payload := self._off_device(lambda: next(parts, None))) is not None:
             self._batch.put(number, payload)
-            self._point(False)
+            self._point()
 
     def _film_limits(self) -> FilmLimits:
         most = self._settings.max_total_pixels

@@ -18,12 +18,15 @@ class DiffusionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         max_batch: Requests of the same shape that are denoised together.
         max_total_pixels: Of all pictures of a batch together; what would have more is split, and a
             request that has more alone is refused before anything of its size exists.
-        slice_ms: Work between two looks at what else there is to do. A denoising step ends a slice
-            in any case; within one, slices end between blocks of the model, and tiles of the VAE.
+        slice_ms: Work between two looks at what else there is to do. Slices end between blocks of a
+            model, and between layers of its VAE; a cancelled request ends there at once.
         job_bytes_per_pixel: What a request takes of its device beside the models, for the budget of
             the device; 0: as measured with the first call on a GPU, elsewhere that of its pixels.
         threads: Of torch on a CPU; 0: as torch likes.
         vae_tiling, vae_slicing: Decode large pictures in tiles, and batches one by one.
+        vae_tile: Pixels of a tile's side, a multiple of 64; it needs ``vae_tiling``. 0: as the
+            library has it, and on a device that calls use as large as is short enough there, found
+            out with the call that warms up. Tiles overlap by a quarter, where they are blended.
         attention: A backend of diffusers, as ``native`` or ``flash``; empty: the library's choice.
         loras: Adapters by the name that requests use, each a file or folder of LoRA weights.
         prompt_cache_bytes: Embeddings of prompts that are kept; 0: none.
@@ -47,6 +50,7 @@ class DiffusionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     threads: Annotated[int, msgspec.Meta(ge=0, le=1024)] = 0
     vae_tiling: bool = False
     vae_slicing: bool = False
+    vae_tile: Annotated[int, msgspec.Meta(ge=0, le=1 << 14, multiple_of=64)] = 0
     attention: str = ""
     loras: dict[str, str] = {}
     prompt_cache_bytes: Annotated[int, msgspec.Meta(ge=0)] = 64 << 20
@@ -57,3 +61,7 @@ class DiffusionSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     warm_width: Annotated[int, msgspec.Meta(ge=0)] = 0
     warm_height: Annotated[int, msgspec.Meta(ge=0)] = 0
     warm_pictures: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+    def __post_init__(self) -> None:
+        if self.vae_tile and not self.vae_tiling:
+            raise ValueError("vae_tile is the size of tiles: it needs vae_tiling: true")

@@ -7,7 +7,13 @@ import pytest
 
 from duologue.core.errors import ConfigError
 from duologue.engines.runners.contract import Job, Step
-from duologue.engines.runners.registry import BUILT_IN, RunnerRegistry, RunnerType, Wake
+from duologue.engines.runners.registry import (
+    BUILT_IN,
+    SETTINGS,
+    RunnerRegistry,
+    RunnerType,
+    Wake,
+)
 from duologue.engines.runners.scripted import ToneRunner
 
 
@@ -93,6 +99,17 @@ def test_other_packages_are_asked_only_for_names_that_are_not_known() -> None:
     assert "harp" not in registry
     assert asked == [1]
     assert registry.load("tone").settings.__name__ == "ToneSettings", "ours are not replaced"
+
+
+def test_settings_are_those_that_the_runner_itself_takes() -> None:
+    registry = RunnerRegistry(BUILT_IN)
+    for name in SETTINGS:
+        assert name in BUILT_IN
+        with pytest.raises(ConfigError, match=f"{name}.*no_such_setting"):
+            registry.check_settings(name, {"folder": "x", "no_such_setting": 1})
+    registry.check_settings("tone", {"no_such_setting": 1})  # its module says, in the worker
+    theirs = RunnerRegistry({"diffusion": "their.module:DIFFUSION"})
+    theirs.check_settings("diffusion", {"no_such_setting": 1})
 
 
 def test_a_module_that_cannot_be_imported_is_named() -> None:

@@ -114,7 +114,7 @@ def test_a_cancelled_image_is_given_up_within_a_step(tiny: Tiny) -> None:
 
 
 def test_others_of_a_batch_go_on_when_one_is_cancelled(tiny: Tiny) -> None:
-    runner = runner_of(tiny("sd3"))
+    runner = runner_of(tiny("sd3"), slice_ms=0.01)
     driven = Driven(runner, CAT, but(CAT, seed=8))
     driven.until(lambda: len(driven.of(StepsDone, 1)) == 1)
     driven.jobs[0].cancelled = True
@@ -262,8 +262,9 @@ def test_only_a_shared_device_is_waited_for_and_only_where_a_slice_ends(tiny: Ti
     own = Driven(runner, CAT).finish()
     encoded = queue.waits
     assert encoded == 1, "before the picture is encoded, since the device rests meanwhile"
+    assert own.steps == 1, "nobody waits for anything: it is not handed back"
     looked = queue.marks
-    assert looked <= own.steps, "blocks of a few milliseconds are passed by"
+    assert looked == 1, "blocks of a few milliseconds are passed by"
 
     runner.slice_s = 1000.0
     shared = Driven(runner, CAT).finish()
@@ -271,8 +272,27 @@ def test_only_a_shared_device_is_waited_for_and_only_where_a_slice_ends(tiny: Ti
     assert queue.marks > looked + 20, "each block, of which a slice may be made"
     assert shared.of(StepsDone) == own.of(StepsDone)
     assert shared.steps == 3, "it waits where another kind of work begins, not at each step's end"
-    assert shared.steps < own.steps
     assert np.array_equal(image_of(shared), image_of(own))
+
+
+def test_on_its_own_device_one_that_nobody_wants_ends_between_two_blocks(tiny: Tiny) -> None:
+    settings = DiffusionSettings(folder=str(tiny("sd3")), call=WORDS, slice_ms=60_000)
+    runner = DiffusionRunner(settings, lambda: None, FakeClock(), queue=Behind())
+    driven = Driven(runner, but(CAT, steps=500))
+    blocks = runner.pipelines.base.transformer.transformer_blocks
+    begun = 0
+
+    def cancel(_module: Any, _args: Any) -> None:
+        nonlocal begun
+        begun += 1
+        driven.jobs[0].cancelled = begun == 6
+
+    hook = blocks[0].register_forward_pre_hook(cancel)
+    driven.finish()
+    hook.remove()
+    assert len(blocks) > 1
+    assert begun == 6, "it ended before the next block, though nothing had ended the slice"
+    assert image_of(Driven(runner, CAT).finish()).shape == (48, 64, 3)
 
 
 def test_words_are_encoded_once(tiny: Tiny) -> None:
@@ -287,6 +307,69 @@ def test_warming_up_measures_the_smallest_slice(tiny: Tiny) -> None:
     assert runner.longest_part_s == 0.0
     runner.warm_up()
     assert runner.longest_part_s > 0.0
+
+
+class Paced:
+    """A VAE whose layers take so long by the clock as what they are given has pixels."""
+
+    def __init__(
+        self, runner: DiffusionRunner, clock: FakeClock, seconds_per_pixel: float, tile: int
+    ) -> None:
+        self.tiles: list[tuple[int, int]] = []
+        self._clock, self._seconds_per_pixel = clock, seconds_per_pixel
+        vae = runner.pipelines.base.vae
+        vae.tile_sample_min_size, vae.tile_latent_min_size = tile, tile // 8
+        vae.decoder.register_forward_pre_hook(self._see)
+        vae.decoder.mid_block.register_forward_pre_hook(self._take)
+
+    def _see(self, _module: Any, args: Any) -> None:
+        height, width = args[0].shape[-2:]
+        self.tiles.append((8 * height, 8 * width))
+
+    def _take(self, _module: Any, args: Any) -> None:
+        height, width = args[0].shape[-2:]
+        self._clock.advance(64 * height * width * self._seconds_per_pixel)
+
+
+class TestTilesOnADeviceThatCallsUse:
+    def warmed(self, tiny: Tiny, seconds_per_pixel: float, **how: Any) -> tuple[Any, Paced]:
+        clock = FakeClock()
+        settings = DiffusionSettings(
+            **{"folder": str(tiny("sd3")), "call": WORDS, "warm_width": 576, "warm_height": 384}
+            | how
+        )
+        runner = DiffusionRunner(settings, lambda: None, clock)
+        paced = Paced(runner, clock, seconds_per_pixel, settings.vae_tile or 1024)
+        runner.slice_s = 0.040
+        runner.warm_up()
+        return runner, paced
+
+    def test_they_are_as_large_as_their_parts_are_short_enough(self, tiny: Tiny) -> None:
+        # 512 x 384 in 39 ms, 384 x 384 in 29 ms, 256 x 256 in 13 ms: a quarter of the calls'
+        # period is 20 ms.
+        runner, paced = self.warmed(tiny, 0.2e-6, vae_tiling=True)
+        assert runner.longest_part_s == pytest.approx(0.2e-6 * 256 * 256)
+        sizes = [max(each) for each in paced.tiles]
+        first = [sizes.index(pixels) for pixels in (576, 512, 384, 256)]
+        assert first == sorted(first), "from the largest on"
+        paced.tiles.clear()
+        runner.slice_s = 0.040
+        Driven(runner, but(CAT, width=256, height=256)).finish()
+        assert paced.tiles == [(256, 256)], "what is not larger than a tile is made as a whole"
+
+    def test_they_stay_as_they_are_where_that_is_short_enough(self, tiny: Tiny) -> None:
+        runner, paced = self.warmed(tiny, 0.01e-6, vae_tiling=True)
+        assert set(paced.tiles) == {(384, 576)}
+        assert runner.pipelines.base.vae.tile_sample_min_size > 576
+
+    def test_a_size_that_is_set_is_kept(self, tiny: Tiny) -> None:
+        runner, paced = self.warmed(tiny, 0.2e-6, vae_tiling=True, vae_tile=384)
+        assert max(paced.tiles) == (384, 384)
+        assert runner.longest_part_s == pytest.approx(0.2e-6 * 384 * 384)
+
+    def test_without_tiles_it_is_said_what_would_help(self, tiny: Tiny) -> None:
+        with pytest.raises(ConfigError, match="vae_tiling: true"):
+            self.warmed(tiny, 0.2e-6)
 
 
 def test_a_slice_may_be_made_shorter_and_gives_the_same_image(tiny: Tiny) -> None:
