@@ -1,9 +1,9 @@
 """What large payloads between stages cost the server's process, which also holds the calls.
 
 Images of 512 KiB to 4 MiB pass three stages, each in a process of its own, that hand on what they
-get; every byte is compared at the end of the first round. Compared, interleaved: the slab, where
-the server passes on where an image lies, and the sockets alone (`slab_mib: 0`). CPU is that of the
-server's process, time that of the whole way.
+get; every byte is compared at the end. Compared, interleaved: the slab and ZeroMQ, where the server
+passes on where an image lies, and the sockets alone (`link`). Over ZeroMQ the stages read of each
+other by TCP, as on other machines. CPU is that of the server's process, time that of the whole way.
 """
 
 from __future__ import annotations
@@ -32,8 +32,11 @@ from tests.fakes.copying_runner import installed
 
 KIB = 1024
 SIZES_KIB = (512, 1024, 4096)
-WAYS = {"sockets": 0, "slab": 64}
-"""``slab_mib`` of each stage."""
+WAYS = {"sockets": "link", "slab": "slab", "zeromq": "zeromq"}
+"""``transport`` of each stage."""
+
+
+BESIDE = ("slab", "zeromq")
 
 
 class Arrival:
@@ -69,9 +72,9 @@ async def measure(rounds: int, report: Report) -> None:
     with tempfile.TemporaryDirectory() as folder:
         env = dict(installed(Path(folder)))
         engines = {}
-        for way, slab_mib in WAYS.items():
+        for way, transport in WAYS.items():
             stages = tuple(
-                StageSpec(name=name, runner="copying", env=env, slab_mib=slab_mib)
+                StageSpec(name=name, runner="copying", env=env, transport=transport)
                 for name in ("first", "second", "third")
             )
             pipelines = {"stages": Pipeline(name="stages", stages=stages)}
@@ -105,7 +108,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=15)
     arguments = options.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
-    report = Report("bench_stage_relay", "images through three stages, by the slab and by sockets")
+    report = Report("bench_stage_relay", "images through three stages: slab, ZeroMQ, sockets")
     asyncio.run(measure(arguments.rounds, report))
     lines: list[Row] = []
     for kib in SIZES_KIB:
@@ -113,14 +116,16 @@ def main() -> None:
         for column in ("server_cpu_ms", "time_ms"):
             values = {way: median(report.rows, way, kib, column) for way in WAYS}
             line |= {f"{way} {column}": value for way, value in values.items()}
-            line[f"ratio {column}"] = values["sockets"] / values["slab"]
+            for way in BESIDE:
+                line[f"{way} ratio {column}"] = values["sockets"] / values[way]
         lines.append(line)
     print_table(lines)
     report.finish(
         {
-            f"sockets_over_slab_{column}": {
-                f"{line['KiB']} KiB": round(line[f"ratio {column}"], 2) for line in lines
+            f"sockets_over_{way}_{column}": {
+                f"{line['KiB']} KiB": round(line[f"{way} ratio {column}"], 2) for line in lines
             }
+            for way in BESIDE
             for column in ("server_cpu_ms", "time_ms")
         }
     )

@@ -97,7 +97,11 @@ NEED_REDIS = ["faults/test_redis_gone.py", "unit/hosts/test_redis_directory.py"]
 
 NEED_ZEROMQ = [
     "state/test_transport_zeromq.py",
+    "unit/engines/executors/test_remote_payloads.py",
     "unit/engines/transport/test_questions.py",
+    "unit/engines/transport/test_remote_engine.py",
+    "unit/engines/transport/test_remote_seat.py",
+    "unit/engines/transport/test_remote_worker.py",
     "unit/engines/transport/test_zeromq.py",
 ]
 """Files that need pyzmq, which environments of before it do not have."""

@@ -60,9 +60,9 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         settings: Raw; the runner's own settings class checks them in the worker.
         env: Set before the worker imports anything, where it has a process of its own.
         interpreter: The Python that runs the worker; ``None``: this one.
-        slab_bytes: Shared memory for payloads in each direction, where the worker is a process of
-            this machine; 0: all goes with the messages.
-        relays: Another worker with a slab gets what it makes, unchanged.
+        transport: Which way large payloads take, see ``transport.choice``.
+        slab_bytes: Room for them in each direction; 0: all goes with the messages.
+        relays: Another worker of the same transport gets what it makes, unchanged.
         place: Where, with an executor that has several machines.
         asleep: It loads nothing before it is told to wake.
         share: In a device; ``None``: it need not ask anybody.
@@ -76,6 +76,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     interpreter: str | None = None
     place: Place | None = None
+    transport: str = "auto"
     slab_bytes: int = 64 * 1024 * 1024
     relays: bool = False
     asleep: bool = False

@@ -25,6 +25,13 @@ from duologue.engines.ports import WorkClass
 from duologue.engines.runners.registry import RunnerRegistry
 from duologue.engines.schedulers import SCHEDULERS
 from duologue.engines.speech_offer import SpeechOffer
+from duologue.engines.transport.choice import (
+    AUTO,
+    BETWEEN_HOSTS,
+    SLAB,
+    check_transport,
+    choose_transport,
+)
 
 BUILT_IN_FOLDER = Path(__file__).parents[1] / "pipelines"
 """Pipelines that ship with Duologue, one file each."""
@@ -79,9 +86,11 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         edge: A name of ``edges.EDGES``: how outputs become inputs of the next stage.
         wake_on_request: While it sleeps, a request wakes it and waits in its queue; else it is
             refused.
-        slab_mib: Shared memory for large payloads on their way to a worker of the executor
-            ``process``, and as much for those from it; memory is taken as it is used. What finds
-            no room goes through the socket; 0: everything does.
+        transport: Which way large payloads take to its workers and from them: a name of
+            ``transport.choice.ALLOWED`` for its executor, or ``auto``.
+        slab_mib: Room for large payloads on their way to a worker in a process of its own, and as
+            much for those from it; memory is taken as it is used. What finds no room goes with
+            the messages; 0: everything does.
     """
 
     name: Name
@@ -101,6 +110,7 @@ class StageSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     settings: dict[str, Any] = {}
     credit: Count | None = None
     edge: str = "forward"
+    transport: str = AUTO
     slab_mib: SlabMib = 64
     wake_on_request: bool = False
 
@@ -130,11 +140,10 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def relays(self, index: int) -> bool:
         """Tell whether what a stage makes can go to the next one without being read between."""
         both = self.stages[index : index + 2]
-        return (
-            len(both) == 2
-            and both[0].edge == "forward"
-            and all(stage.executor == "process" and stage.slab_mib for stage in both)
-        )
+        if len(both) < 2 or both[0].edge != "forward" or both[0].executor != both[1].executor:
+            return False
+        first, second = (_transport_of(stage) for stage in both)
+        return first == second and first in (SLAB, *BETWEEN_HOSTS)
 
     def stage_key(self, index: int) -> str:
         """Name a stage among all pipelines, as in metrics: ``llm``, or ``speech.tone``."""
@@ -185,12 +194,22 @@ def check_names(pipeline: Pipeline, runners: RunnerRegistry) -> None:
         _check_name(where, "executor", stage.executor, EXECUTORS)
         _check_name(where, "scheduler", stage.scheduler, SCHEDULERS)
         _check_name(where, "edge", stage.edge, EDGES)
+        check_transport(stage.executor, stage.transport, where)
         check_placement(stage, where)
         if stage.devices and stage.replicas % len(stage.devices):
             raise ConfigError(
                 f"{where}: {stage.replicas} replicas cannot be shared out evenly among"
                 f" {len(stage.devices)} devices; make them a multiple of that"
             )
+
+
+def _transport_of(stage: StageSpec) -> str:
+    return choose_transport(
+        stage.executor,
+        stage.transport,
+        room_bytes=stage.slab_mib,
+        interpreter=stage.interpreter,
+    )
 
 
 def _check_name(where: str, kind: str, name: str, known: Collection[str]) -> None:

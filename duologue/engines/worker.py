@@ -1,8 +1,8 @@
 """The process that holds a worker.
 
 ``python -m duologue.engines.worker FD PARENT`` talks frames on an inherited socket; with ``slab``
-behind it, the first word on the socket is where large payloads lie. This module must not know pools
-or requests.
+behind it, the first word on the socket is where large payloads lie; with ``seat FD``, a pipe says
+how those of other hosts are read. This module must not know pools or requests.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from duologue.core.errors import EngineError
 from duologue.core.parent import die_with_parent
 from duologue.engines import framing
 from duologue.engines.executors.priority import yield_cores
-from duologue.engines.messages import Ready, Report
+from duologue.engines.messages import Died, Ready, Report
 from duologue.engines.ports import WorkClass
+from duologue.engines.transport.remote_seat import WITH_SEAT, inherit_seat
+from duologue.engines.transport.remote_worker import Receive, RemoteWorkerEnd
 from duologue.engines.transport.slab_seat import WITH_SLAB, take_seat
 from duologue.engines.transport.slab_worker import WorkerEnd
 from duologue.engines.worker_life import make_worker, serve
@@ -44,6 +46,7 @@ def main() -> None:
     link.set_inheritable(False)
     slab = _slab(link) if sys.argv[3:] == [WITH_SLAB] else None
     encode = framing.encode if slab is None else slab.encode
+    remote: RemoteWorkerEnd | None = None
     writing = threading.Lock()
     reader = framing.FrameReader()
     bodies: list[bytes] = []
@@ -67,12 +70,15 @@ def main() -> None:
         try:
             while True:
                 for body in waiting:
-                    if body[0] == framing.APART and slab is not None:
+                    is_apart = body[0] == framing.APART
+                    if is_apart and remote is not None:
+                        remote.take(body)
+                    elif is_apart and slab is not None:
                         messages, answer = slab.take(body)
-                        worker.receive(messages)
+                        receive(messages)
                         write(answer)
                     else:
-                        worker.receive(framing.decode_messages(body))
+                        receive(framing.decode_messages(body))
                 waiting = reader.feed(_receive(link))
         except (msgspec.DecodeError, EngineError):
             traceback.print_exc()  # the two ends speak different versions: nothing can be mended
@@ -81,6 +87,15 @@ def main() -> None:
     spec = framing.decode_spec(bodies[0])
     threading.current_thread().name = spec.name
     worker = make_worker(spec, post)
+    receive: Receive = worker.receive
+    if sys.argv[3:4] == [WITH_SEAT]:
+        seat = inherit_seat(int(sys.argv[4]))
+        try:
+            remote = RemoteWorkerEnd(seat, worker.receive, write)
+        except EngineError as exc:
+            write(framing.encode(Report([Died(exc.code, exc.message)])))
+            os._exit(1)
+        encode, receive = remote.encode, remote.deliver
     threading.Thread(target=read_on, args=(bodies[1:],), name="engine link", daemon=True).start()
     serve(worker, post)
     # Libraries may have left threads behind that never end.

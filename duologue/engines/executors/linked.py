@@ -62,8 +62,8 @@ class Beside(Protocol):
     given_bytes: int
     unread_bytes: int
 
-    def link_made(self, write: Callable[[bytes], None]) -> None:
-        """From now on frames can be written."""
+    def link_made(self, write: Callable[[bytes], None], hear: Callable[[Report], None]) -> None:
+        """From now on frames can be written, and reports can be told that came late."""
         ...
 
     def encode(self, messages: Sequence[ToWorker]) -> bytes:
@@ -72,6 +72,10 @@ class Beside(Protocol):
 
     def take(self, body: bytes) -> Report | None:
         """Take a frame that is no report, and return what it leads to."""
+        ...
+
+    def hold_back(self, report: Report) -> Report | None:
+        """Return what of a report can be heard now; the rest is told later."""
         ...
 
     def worker_died(self) -> None:
@@ -144,7 +148,7 @@ class LinkedWorker:
         link.pause_reading()
         link.write(framing.encode(self._spec))
         if self._beside is not None:
-            self._beside.link_made(self._write_beside)
+            self._beside.link_made(self._write_beside, self._listener.on_report)
 
     def held_by(self, hold: Hold) -> None:
         """The process runs."""
@@ -165,7 +169,9 @@ class LinkedWorker:
                 self._ready = True
             case _:
                 pass
-        self._listener.on_report(report)
+        now = report if self._beside is None else self._beside.hold_back(report)
+        if now is not None:
+            self._listener.on_report(now)
 
     def received_apart(self, body: bytes) -> None:
         """The worker said something about what goes past the link."""

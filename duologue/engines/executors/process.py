@@ -12,8 +12,10 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import cast
+from contextlib import nullcontext, suppress
+from typing import BinaryIO, cast
+
+import msgspec
 
 from duologue.core.errors import EngineError
 from duologue.engines.executors.base import WorkerListener
@@ -29,8 +31,13 @@ from duologue.engines.executors.priority import fewer_threads
 from duologue.engines.messages import WorkerSpec
 from duologue.engines.ports import WorkClass
 from duologue.engines.transport import memory_file
+from duologue.engines.transport.choice import BETWEEN_HOSTS, SLAB, choose_transport
+from duologue.engines.transport.remote_engine import RemoteEnd, RemotePayloads
+from duologue.engines.transport.remote_seat import WITH_SEAT, pass_seat
 from duologue.engines.transport.slab_engine import EngineEnd, SharedSlab
 from duologue.engines.transport.slab_seat import WITH_SLAB, offer_seat
+
+THIS_MACHINE = "127.0.0.1"
 
 
 class ProcessExecutor:
@@ -44,16 +51,17 @@ class ProcessExecutor:
     def __init__(self, stall_s: float = STALL_S) -> None:
         self.stall_s = stall_s
         self._slab = SharedSlab()
+        self._remote = RemotePayloads()
 
     @property
     def held_bytes(self) -> int:
-        """Large payloads that were not read by all who shall, in shared memory."""
-        return self._slab.held_bytes
+        """Large payloads that were not read by all who shall."""
+        return self._slab.held_bytes + self._remote.held_bytes
 
     @property
     def fill(self) -> float:
-        """How full the fullest region is; what finds no room in it goes through the socket."""
-        return self._slab.fill
+        """How full the fullest place for them is; what finds no room goes through the socket."""
+        return max(self._slab.fill, self._remote.fill)
 
     async def start(self, spec: WorkerSpec, listener: WorkerListener) -> LinkedWorker:
         """Start a child process.
@@ -62,20 +70,24 @@ class ProcessExecutor:
             EngineError: The interpreter cannot be run.
         """
         loop = asyncio.get_running_loop()
+        transport = choose_transport(
+            "process", spec.transport, room_bytes=spec.slab_bytes, interpreter=spec.interpreter
+        )
+        end = self._enlist(spec, transport)
+        seat = await self._seat(end) if isinstance(end, RemoteEnd) else None
         ours, theirs = socket.socketpair()
-        end = self._enlist(spec)
         worker = LinkedWorker(spec, listener, self.stall_s, end)
-        with theirs:
+        with theirs, seat or nullcontext():
             try:
-                if end is not None:
+                if isinstance(end, EngineEnd):
                     offer_seat(ours, self._slab.memory, end.seat)
                 await loop.create_unix_connection(lambda: LinkProtocol(worker), sock=ours)
                 await _WorkerChild(worker).start(
                     (spec.interpreter or sys.executable, "-u", "-P", "-m", WORKER_MODULE),
                     theirs,
                     {**os.environ, **QUIET_THREADS, **_threads_of(spec), **spec.env},
-                    options=(WITH_SLAB,) if end is not None else (),
-                    more_fds=_board_of(spec),
+                    options=_options(end, seat),
+                    more_fds=(*_board_of(spec), *(() if seat is None else (seat.fileno(),))),
                 )
             except OSError as exc:
                 worker.close()
@@ -92,13 +104,31 @@ class ProcessExecutor:
     async def close(self) -> None:
         """What workers shared went with the last of them."""
 
-    def _enlist(self, spec: WorkerSpec) -> EngineEnd | None:
-        if not spec.slab_bytes or not memory_file.is_available():
+    def _enlist(self, spec: WorkerSpec, transport: str) -> EngineEnd | RemoteEnd | None:
+        if transport in BETWEEN_HOSTS:
+            return self._remote.enlist(transport, spec.name, spec.slab_bytes, spec.relays)
+        if transport != SLAB or not memory_file.is_available():
             return None
         try:
             return self._slab.enlist(spec.slab_bytes, spec.relays)
         except OSError as exc:
             raise EngineError(f"no shared memory for the worker {spec.name}: {exc}") from exc
+
+    @staticmethod
+    async def _seat(end: RemoteEnd) -> BinaryIO:
+        """Open an end on this machine alone; returns the pipe that tells its worker."""
+        try:
+            await asyncio.to_thread(end.open_at, THIS_MACHINE)
+        except BaseException:
+            end.worker_died()
+            raise
+        return pass_seat(msgspec.structs.replace(end.workers_seat, host=THIS_MACHINE))
+
+
+def _options(end: EngineEnd | RemoteEnd | None, seat: BinaryIO | None) -> tuple[str, ...]:
+    if seat is not None:
+        return (WITH_SEAT, str(seat.fileno()))
+    return () if end is None else (WITH_SLAB,)
 
 
 def _threads_of(spec: WorkerSpec) -> Mapping[str, str]:
@@ -109,7 +139,7 @@ def _board_of(spec: WorkerSpec) -> tuple[int, ...]:
     return () if spec.share is None else (spec.share.board,)
 
 
-def _leave(end: EngineEnd | None) -> None:
+def _leave(end: EngineEnd | RemoteEnd | None) -> None:
     if end is not None:
         end.worker_died()
 

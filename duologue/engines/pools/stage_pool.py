@@ -13,7 +13,6 @@ from typing import Protocol
 
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, EngineError, ReplicaLost
-from duologue.engines.arbiter.sharing import device_of, worker_name
 from duologue.engines.executors.base import REPLICA_LOST, Executor, Loss
 from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.lifecycle_port import STAGE_ASLEEP, STAGE_PAUSED
@@ -33,7 +32,6 @@ from duologue.engines.messages import (
     Rested,
     Share,
     ToWorker,
-    WorkerSpec,
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import StageSpec
@@ -41,6 +39,7 @@ from duologue.engines.pools.input_allowance import InputAllowance
 from duologue.engines.pools.replica import Replica, ReplicaChange, ReplicaState
 from duologue.engines.pools.stage_life import Effect, LifeState, StageLife
 from duologue.engines.pools.start_gate import StartGate
+from duologue.engines.pools.worker_specs import worker_spec
 from duologue.engines.ports import Outcome
 from duologue.engines.settings import EngineSettings
 
@@ -166,7 +165,7 @@ class StagePool:
         self._clock = clock
         self.replicas = [
             Replica(
-                _worker_spec(spec, key, number, place, relays, share),
+                worker_spec(spec, key, number, place, relays, share),
                 *(executor, self, settings, gate, clock),
             )
             for number, place, share in zip_longest(range(spec.replicas), places, shares)
@@ -424,27 +423,3 @@ class StagePool:
     def _expected_wait_s(self) -> float:
         expected_s = self._mean_job_s * (len(self._queued) + 1) / self.slots
         return min(max(expected_s, _SHORTEST_RETRY_S), _LONGEST_RETRY_S)
-
-
-def _worker_spec(
-    spec: StageSpec,
-    key: str,
-    number: int,
-    place: Place | None,
-    relays: bool,
-    share: Share | None,
-) -> WorkerSpec:
-    device = device_of(spec, number)
-    return WorkerSpec(
-        name=worker_name(key, number),
-        runner=spec.runner,
-        settings={**spec.settings, **({} if device is None else {"device": device})},
-        scheduler=spec.scheduler,
-        work_class=spec.work_class,
-        env=spec.env,
-        interpreter=spec.interpreter,
-        slab_bytes=spec.slab_mib * 2**20,
-        relays=relays,
-        place=place,
-        share=share,
-    )

@@ -7,18 +7,14 @@ What one worker wrote and another is to read is not read here: the engine lends 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import cast
 
 from duologue.core.errors import EngineError
 from duologue.engines import framing
-from duologue.engines.messages import Apart, Cancel, Freed, JobEnded, JobOutput, Report, ToWorker
-from duologue.engines.ports import Outcome
-from duologue.engines.transport.apart import LEAST_BYTES, Lent, Outlook, may_be_large, split, whole
+from duologue.engines.messages import Freed, JobOutput, Report
+from duologue.engines.transport.apart import whole
+from duologue.engines.transport.beside_link import BesideLink
 from duologue.engines.transport.memory_file import PAGE_BYTES, MemoryFile
-from duologue.engines.transport.port import Handle
 from duologue.engines.transport.slab import Region, SlabReader, SlabStore
 from duologue.engines.transport.slab_seat import Seat
 
@@ -88,7 +84,7 @@ class SharedSlab:
         self._vacant.setdefault(regions[0].size_bytes, []).append(regions)
 
 
-class EngineEnd:
+class EngineEnd(BesideLink):
     """The end of one worker's link.
 
     Concurrency:
@@ -96,147 +92,31 @@ class EngineEnd:
     """
 
     def __init__(self, slab: SharedSlab, memory: MemoryFile, seat: Seat, relays: bool) -> None:
+        super().__init__(seat.to_worker.size_bytes, relays)
         self.seat = seat
         self._slab = slab
-        self._relays = relays
-        self._loop = asyncio.get_running_loop()
-        self._store = SlabStore(memory, seat.to_worker, seat.first_generation)
+        self._store = self._region = SlabStore(memory, seat.to_worker, seat.first_generation)
         self._reader = SlabReader(memory)
-        self._outlook = Outlook()
-        self._write: Callable[[bytes], None] = _nobody_hears
-        self._lent: dict[Handle, int] = {}
-        """What this worker wrote and others are to read, and how often it was lent."""
-
-        self._unread: dict[Handle, list[Lent | None]] = {}
-        """What this worker is to read; not ``None``: what others wrote."""
-
-        self.given_bytes = 0
-        """All that it was ever given; ``unread_bytes``: what it has not read of that."""
-
-        self.unread_bytes = 0
-        self._dead = False
-
-    @property
-    def held_bytes(self) -> int:
-        """What lies in both regions, as far as the engine knows."""
-        return self._ours() + self._theirs()
-
-    @property
-    def fill(self) -> float:
-        """How full the fuller one is."""
-        return max(self._ours(), self._theirs()) / self.seat.to_worker.size_bytes
-
-    def link_made(self, write: Callable[[bytes], None]) -> None:
-        """From now on the worker can be told something."""
-        self._write = write
-
-    def encode(self, messages: Sequence[ToWorker]) -> bytes:
-        """Return the frames of messages; what is large and finds room lies in the slab.
-
-        Raises:
-            EngineError: What is too large for a frame finds no room.
-        """
-        together = b""
-        if not self._outlook.is_large:
-            # Messages of calls come this way: no more than two comparisons for a batch of them.
-            try:
-                together = framing.encode_messages(messages)
-            except framing.NotWithin:
-                pass
-            else:
-                if len(together) < LEAST_BYTES or not may_be_large(len(messages), len(together)):
-                    return together
-        pieces = list(split(messages, self._put))
-        found = any(isinstance(piece, Apart) for piece in pieces)
-        self._outlook.saw(found)
-        if together and not found:
-            return together
-        return b"".join(_frames(piece) for piece in pieces)
 
     def take(self, body: bytes) -> Report | None:
         """Read what came apart from the reports, and return what it leads to."""
         message = framing.decode_apart(body)
         if isinstance(message, Freed):
-            for handle in message.handles:
-                self._read_by_worker(handle)
+            self._read_freed(message)
             return None
         if self._relays:
             return Report([cast(JobOutput, whole(message, self._lend))])
         try:
             return Report([cast(JobOutput, whole(message, self._reader.get))])
         except EngineError as exc:
-            job = message.message.job
-            self._write(framing.encode_messages((Cancel(job),)))
-            return Report([JobEnded(job, Outcome.FAILED, exc.code, exc.message)])
+            return self._fail(message.message.job, exc.code, exc.message)
         finally:
             self._tell_freed(*(part.handle for part in message.parts))
 
-    def worker_died(self) -> None:
-        """The process is gone, and so reads and writes nothing any more."""
-        if self._dead:
-            return
-        self._dead = True
-        self._write = _nobody_hears
-        self._store.close()
+    def _stop(self) -> None:
+        self._region.close()
         self._reader.close()
-        self._unread.clear()
-        self.unread_bytes = 0
-        self._vacate_if_possible()
 
-    def _ours(self) -> int:
-        return 0 if self._dead else self._store.held_bytes
-
-    def _theirs(self) -> int:
-        return sum(handle.size_bytes for handle in self._lent)
-
-    def _put(self, data: bytes | Lent) -> Handle | None:
-        lent = data if isinstance(data, Lent) else None
-        handle = lent.handle if lent is not None else self._store.put(cast(bytes, data))
-        if handle is not None:
-            self._unread.setdefault(handle, []).append(lent)
-            self.given_bytes += handle.size_bytes
-            self.unread_bytes += handle.size_bytes
-        return handle
-
-    def _read_by_worker(self, handle: Handle) -> None:
-        unread = self._unread.get(handle)
-        if unread is None:
-            return
-        self.unread_bytes -= handle.size_bytes
-        if unread.pop() is None:
-            self._store.free(handle)
-        if not unread:
-            del self._unread[handle]
-
-    def _lend(self, handle: Handle) -> Lent:
-        self._lent[handle] = self._lent.get(handle, 0) + 1
-        return Lent(handle, self._come_back)
-
-    def _come_back(self, handle: Handle) -> None:
-        # The last who refers to something may be any thread; the loop may be over by then.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._came_back, handle)
-
-    def _came_back(self, handle: Handle) -> None:
-        self._lent[handle] -= 1
-        if not self._lent[handle]:
-            del self._lent[handle]
-            self._tell_freed(handle)
-            self._vacate_if_possible()
-
-    def _tell_freed(self, *handles: Handle) -> None:
-        self._write(framing.encode_apart(Freed(handles)))
-
-    def _vacate_if_possible(self) -> None:
-        if self._dead and not self._lent and self in self._slab.ends:
+    def _let_go(self) -> None:
+        if self in self._slab.ends:
             self._slab.vacate(self)
-
-
-def _frames(piece: Apart | list[ToWorker]) -> bytes:
-    if isinstance(piece, Apart):
-        return framing.encode_apart(piece)
-    return framing.encode_messages(piece)
-
-
-def _nobody_hears(frame: bytes) -> None:
-    """The link is not up yet, or not any more."""

@@ -66,6 +66,8 @@ def test_a_file_becomes_a_typed_pipeline(tmp_path: Path) -> None:
         ("runner: tone", "runner: theremin", "no runner is called 'theremin'; there are .*tone"),
         ("edge: text_only", "edge: sideways", "no edge is called 'sideways'; there are forward"),
         ("runner: tone", "runner: tone\n    scheduler: psychic", "no scheduler .*'psychic'.*fifo"),
+        ("executor: inline", "executor: inline\n    transport: slab", "'slab'.* auto, reference"),
+        ("runner: tone", "runner: tone\n    transport: pigeon", "'pigeon'.* slab, zeromq, nixl"),
         ("executor: inline", "executor: moon", "no executor is called 'moon'; there are inline"),
         ("work_class: realtime", "work_class: someday", "someday"),
         ("credit: 8", "credits: 8", "credits"),
@@ -163,6 +165,11 @@ def test_a_stage_is_named_after_its_pipeline_unless_it_is_its_only_one() -> None
         ({}, {"executor": "inline"}, False),
         ({}, {"slab_mib": 0}, False),
         ({"slab_mib": 0}, {}, False),
+        ({"transport": "link"}, {}, False),
+        ({"transport": "zeromq"}, {}, False),
+        ({"transport": "zeromq"}, {"transport": "zeromq"}, True),
+        ({"transport": "zeromq"}, {"executor": "ray", "transport": "zeromq"}, False),
+        ({"executor": "ray", "transport": "nixl"}, {"executor": "ray", "transport": "nixl"}, True),
     ],
 )
 def test_a_stage_hands_on_unread_what_the_next_one_can_read_where_it_lies(

@@ -1,7 +1,8 @@
 """Workers as processes on whichever machine of a Ray cluster has room for them.
 
 Ray finds the machine, sets aside what the worker takes and says when it is lost; frames travel on
-a connection of the engine's own. This module must not know Ray, nor runners.
+a connection of the engine's own, large payloads from whoever wrote them to whoever reads them. This
+module must not know Ray, nor runners.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from duologue.engines.executors.ray.driver_link import DriverLink
 from duologue.engines.executors.ray.messages import Birth, Find, Join
 from duologue.engines.messages import Place, WorkerSpec
 from duologue.engines.settings import RaySettings
+from duologue.engines.transport.choice import BETWEEN_HOSTS, choose_transport
+from duologue.engines.transport.remote_engine import RemoteEnd, RemotePayloads
+from duologue.engines.transport.remote_seat import RemoteSeat
 
 DRIVER = (sys.executable, "-u", "-P", "-m", "duologue.engines.executors.ray.driver")
 COME_IN_S = 10.0
@@ -72,6 +76,17 @@ class RayExecutor:
         self._program = driver
         self._driver: DriverLink | None = None
         self._joining: asyncio.Event | None = None
+        self._remote = RemotePayloads()
+
+    @property
+    def held_bytes(self) -> int:
+        """Large payloads that were not read by all who shall."""
+        return self._remote.held_bytes
+
+    @property
+    def fill(self) -> float:
+        """How full the fullest place for them is; what finds no room goes with the messages."""
+        return self._remote.fill
 
     async def start(self, spec: WorkerSpec, listener: WorkerListener) -> LinkedWorker:
         """Find a place for a worker, and start it there.
@@ -81,29 +96,44 @@ class RayExecutor:
         """
         driver = await self._joined()
         loop = asyncio.get_running_loop()
-        worker = LinkedWorker(spec, listener, self.stall_s)
+        end = self._enlist(spec)
+        worker = LinkedWorker(spec, listener, self.stall_s, end)
         secret = secrets.token_bytes(_SECRET_BYTES)
         attempt = _Attempt(driver, worker)
-        attempt.begin(lambda id: Find(id, spec.place or _alone(spec.name), _birth_of(spec), secret))
+        birth = _birth_of(spec, None if end is None else end.workers_seat)
+        attempt.begin(lambda id: Find(id, spec.place or _alone(spec.name), birth, secret))
         try:
             host, port = await attempt.place
             async with asyncio.timeout(COME_IN_S):
                 link = await come_in(host, port, secret, Purpose.LINK)
+                if end is not None:
+                    # The address by which the worker's machine has just found this one.
+                    await asyncio.to_thread(end.open_at, link.getsockname()[0])
                 await loop.create_connection(lambda: LinkProtocol(worker), sock=link)
                 output = await come_in(host, port, secret, Purpose.OUTPUT)
                 await loop.create_connection(lambda: attempt.output, sock=output)
                 await attempt.birth
         except TimeoutError as exc:
             attempt.give_up()
+            _leave(end)
             raise EngineError(
                 f"the machine of {spec.name} did not let the engine in within {COME_IN_S:g} s"
             ) from exc
         except BaseException:
             attempt.give_up()
+            _leave(end)
             raise
         worker.held_by(attempt)
         worker.listen()
         return worker
+
+    def _enlist(self, spec: WorkerSpec) -> RemoteEnd | None:
+        transport = choose_transport(
+            "ray", spec.transport, room_bytes=spec.slab_bytes, interpreter=spec.interpreter
+        )
+        if transport not in BETWEEN_HOSTS:
+            return None
+        return self._remote.enlist(transport, spec.name, spec.slab_bytes, spec.relays)
 
     async def close(self) -> None:
         """Give all places back, and leave the cluster."""
@@ -221,12 +251,18 @@ class _Output(asyncio.Protocol):
             self._line.abort()
 
 
-def _birth_of(spec: WorkerSpec) -> Birth:
+def _birth_of(spec: WorkerSpec, seat: RemoteSeat | None) -> Birth:
     return Birth(
         name=spec.name,
         env={**forwarded(os.environ), **spec.env},
         interpreter=spec.interpreter,
+        seat=seat,
     )
+
+
+def _leave(end: RemoteEnd | None) -> None:
+    if end is not None:
+        end.worker_died()
 
 
 def _alone(name: str) -> Place:

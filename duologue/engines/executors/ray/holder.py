@@ -11,13 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+
+import msgspec
 
 from duologue.core.clock import SystemClock
 from duologue.core.errors import EngineError
 from duologue.engines.executors.linked import QUIET_THREADS, WORKER_MODULE
 from duologue.engines.executors.ray.door import Purpose, let_in, open_door
 from duologue.engines.executors.ray.messages import Birth
+from duologue.engines.transport.remote_seat import WITH_SEAT, pass_seat
 
 LET_IN_S = 15.0
 
@@ -35,11 +38,13 @@ class Holder:
 
     def __init__(self, let_in_s: float = LET_IN_S) -> None:
         self._let_in_s = let_in_s
+        self._host = ""
         self._door: socket.socket | None = None
         self._child: subprocess.Popen[bytes] | None = None
 
     def listen(self, host: str) -> int:
         """Open a door for the engine; returns its port."""
+        self._host = host
         self._door = open_door(host)
         return int(self._door.getsockname()[1])
 
@@ -57,17 +62,22 @@ class Holder:
         except TimeoutError as exc:
             raise EngineError(f"the engine did not come within {self._let_in_s:g} s") from exc
         link, output = lines[Purpose.LINK], lines[Purpose.OUTPUT]
-        with link, output:
+        seat = None
+        if birth.seat is not None:
+            seat = pass_seat(msgspec.structs.replace(birth.seat, host=self._host))
+        with link, output, seat or nullcontext():
+            more = () if seat is None else (seat.fileno(),)
             try:
                 child = subprocess.Popen(
                     [
                         birth.interpreter or sys.executable,
                         *("-u", "-P", "-m", WORKER_MODULE, str(link.fileno()), str(os.getpid())),
+                        *(() if seat is None else (WITH_SEAT, str(seat.fileno()))),
                     ],
                     stdin=subprocess.DEVNULL,
                     stdout=output.fileno(),
                     stderr=subprocess.STDOUT,
-                    pass_fds=(link.fileno(),),
+                    pass_fds=(link.fileno(), *more),
                     start_new_session=True,
                     env={**os.environ, **QUIET_THREADS, **birth.env},
                 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from duologue.engines.messages import Place
+from duologue.engines.transport.remote_seat import RemoteSeat
 
 
 class Birth(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,11 +17,14 @@ class Birth(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         env: Set before it loads anything.
         interpreter: ``None``: that of the machine's own Ray.
+        seat: Of its transport, but for the address, which its machine knows; ``None``: large
+            payloads go with the messages.
     """
 
     name: str
     env: dict[str, str]
     interpreter: str | None = None
+    seat: RemoteSeat | None = None
 
 
 class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):

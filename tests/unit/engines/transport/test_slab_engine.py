@@ -48,7 +48,7 @@ class Line:
         self.engine: EngineEnd = slab.enlist(size_bytes, relays)
         assert slab.memory is not None
         self.worker = WorkerEnd(MemoryFile(os.dup(slab.memory.fd)), self.engine.seat)
-        self.engine.link_made(self.to_worker)
+        self.engine.link_made(self.to_worker, self.hear)
         self.worker_got: list[ToWorker] = []
         self.engine_got: list[object] = []
         self.sizes: list[int] = []
@@ -56,6 +56,9 @@ class Line:
 
     def send(self, *messages: ToWorker) -> None:
         self.to_worker(self.engine.encode(messages))
+
+    def hear(self, report: Report) -> None:
+        self.engine_got += report.messages
 
     def say(self, *messages: object, step_s: float = 0.0) -> None:
         self.to_engine(self.worker.encode(Report(list(messages), step_s)))  # type: ignore[arg-type]

@@ -1,0 +1,144 @@
+"""Workers whose large payloads come over TCP: of this machine, and of a cluster's other one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from duologue.engines.executors.base import HoldsPayloads
+from duologue.engines.messages import Append, JobOutput, Open
+from duologue.engines.orchestrator.engine import Engine
+from duologue.engines.payloads import Payload
+from duologue.engines.pipeline import Pipeline, StageSpec
+from duologue.engines.ports import Outcome
+from duologue.engines.settings import EngineSettings
+from tests.fakes.copying_runner import installed
+from tests.fakes.marked import Marked
+from tests.patience import until
+from tests.unit.engines.executors.kinds import KINDS, Ear, open_files, spec, stop
+from tests.unit.engines.executors.test_large_payloads import MIB, Ends, image, request
+
+Executors = Mapping[str, HoldsPayloads]
+
+
+@pytest.fixture
+def runner_env(tmp_path: Path) -> Mapping[str, str]:
+    return installed(tmp_path)
+
+
+@pytest_asyncio.fixture
+async def of_kind(process_kind: str) -> AsyncIterator[tuple[str, HoldsPayloads]]:
+    """An executor with processes, and by which name pipelines have it."""
+    made = KINDS[process_kind].make()
+    assert isinstance(made, HoldsPayloads)
+    yield process_kind.partition("_")[0], made
+    await made.close()  # type: ignore[attr-defined]
+
+
+async def test_payloads_of_all_sizes_come_through_unchanged_and_in_order(
+    runner_env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads]
+) -> None:
+    _, executor = of_kind
+    ear = Ear()
+    told = spec("copying", env=runner_env, transport="zeromq", slab_bytes=8 * MIB)
+    worker = await executor.start(told, ear)  # type: ignore[attr-defined]
+    await ear.ready()
+    sizes = (0, 4, 60_000, 260_000, 300_000, MIB, 5 * MIB, 12 * MIB, 100)
+    sent: list[Payload] = [image(number, size) for number, size in enumerate(sizes)]
+    worker.send(Open("a", sent[0], input_ended=False))
+    for payload in sent[1:]:
+        worker.send(Append("a", payload))
+    await asyncio.sleep(0)  # all of one turn of the loop is one write
+    assert executor.held_bytes > 0
+    await ear.until(lambda: len(ear.of("a")) == len(sent))
+    assert [each.payload for each in ear.of("a") if isinstance(each, JobOutput)] == sent
+    await until(lambda: executor.held_bytes == 0)
+    await stop(worker, ear)
+
+
+@asynccontextmanager
+async def two_stages(
+    env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads], /, **second: object
+) -> AsyncIterator[Engine]:
+    name, executor = of_kind
+
+    def stage(called: str, **fields: object) -> StageSpec:
+        values = {"env": dict(env), "executor": name, "transport": "zeromq", **fields}
+        return StageSpec(name=called, runner="copying", max_jobs=8, **values)
+
+    pipeline = Pipeline(name="two", stages=(stage("first"), stage("second", **second)))
+    assert pipeline.relays(0)
+    engine = Engine(
+        {"two": pipeline},
+        EngineSettings(restart_backoff_s=0.01),
+        executors={name: executor},  # type: ignore[dict-item]
+    )
+    await engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.stop()
+
+
+async def test_what_one_stage_makes_reaches_the_next_and_the_caller_and_nothing_is_left(
+    runner_env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads]
+) -> None:
+    files = open_files()
+    ends = Ends()
+    async with two_stages(runner_env, of_kind) as engine:
+        for number in range(20):
+            if number >= 8:
+                await ends.until_ended(number - 7)
+            engine.submit(request(number), ends)
+        await ends.until_ended(20)
+        assert all(each.outcome is Outcome.COMPLETED for each in ends.ended)
+        assert sorted(ends.outputs, key=lambda each: each.data[:4]) == [  # type: ignore[union-attr]
+            image(number) for number in range(20)
+        ]
+        await until(lambda: engine.held_bytes == 0)
+    await until(lambda: open_files() <= files)
+
+
+async def test_cancelled_requests_give_their_memory_back(
+    runner_env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads]
+) -> None:
+    ends = Ends()
+    async with two_stages(runner_env, of_kind) as engine:
+        for number in range(30):
+            engine.submit(request(number, 4 * MIB), ends)
+            engine.cancel(f"r{number}")
+            await ends.until_ended(number + 1)
+        engine.submit(request(99), ends)
+        await ends.until_ended(31)
+        assert ends.outputs[-1] == image(99)
+        await until(lambda: engine.held_bytes == 0)
+
+
+async def test_a_stage_that_is_killed_fails_what_it_had_not_read_and_comes_back(
+    runner_env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads]
+) -> None:
+    ends, marked = Ends(), Marked()
+    second_env = {**runner_env, **marked.env}
+    async with two_stages(runner_env, of_kind, env=second_env) as engine:
+        engine.submit(request(0), ends)
+        await ends.until_ended(1)
+        await until(lambda: engine.held_bytes == 0)
+        pid = marked.pid()
+        os.kill(pid, signal.SIGSTOP)
+        for number in range(1, 5):
+            engine.submit(request(number), ends)
+        await until(lambda: engine.held_bytes == 4 * MIB)
+        os.kill(pid, signal.SIGKILL)
+        await ends.until_ended(5)
+        assert {each.outcome for each in ends.ended[1:]} == {Outcome.FAILED}
+        await until(lambda: engine.held_bytes == 0)
+        engine.submit(request(5), ends)
+        await ends.until_ended(6)
+        assert ends.outputs == [image(0), image(5)]
