@@ -58,6 +58,7 @@ NEED_DIFFUSERS = [
 """Files whose tests carry the marker ``diffusion``, likewise."""
 
 NEED_SPEECH = [
+    "conformance/test_omni_speech.py",
     "conformance/test_speech_models.py",
     "path/test_speech_path.py",
     "unit/codecs/mimi/test_hub_layout.py",
@@ -67,6 +68,7 @@ NEED_SPEECH = [
         f"unit/engines/runners/speech/test_{each}.py"
         for each in (
             *("code2wav_codec", "csm", "mimi_codec", "qwen3_omni", "text_tokens"),
+            *("chat_template", "qwen3_omni_conversation", "saying"),
             *("qwen3_omni_prompt", "qwen3_omni_senses"),
             *("qwen3_omni_thinker", "qwen_talker", "torch_settings", "vits"),
         )

@@ -10,13 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from duologue.gateway.catalogue import ServedModel
-from duologue.protocol.chat_request import (
-    ChatCompletionRequest,
-    ImagePart,
-    InputAudioPart,
-    UserMessage,
-    VoiceId,
-)
+from duologue.protocol.chat_request import ChatCompletionRequest, VoiceId
 from duologue.protocol.errors import ErrorCode, refused
 
 SpokenFormat = Literal["wav", "mp3", "flac", "opus", "aac", "pcm16"]
@@ -61,24 +55,9 @@ def check(asked: ChatCompletionRequest, model: ServedModel) -> Wanted:
     return _spoken(asked, model, modalities)
 
 
-def _shows_or_plays(asked: ChatCompletionRequest) -> bool:
-    return any(
-        isinstance(part, ImagePart | InputAudioPart)
-        for message in asked.messages
-        if isinstance(message, UserMessage) and not isinstance(message.content, str)
-        for part in message.content
-    )
-
-
 def _spoken(asked: ChatCompletionRequest, model: ServedModel, modalities: Sequence[str]) -> Wanted:
     if not model.answers_aloud:
         model.pipeline("speech", "modalities")
-    elif (model.sees or model.hears) and _shows_or_plays(asked):
-        raise refused(
-            "what this model sees and hears it answers in writing: leave audio out of modalities",
-            "modalities",
-            ErrorCode.UNSUPPORTED,
-        )
     audio = asked.audio
     usual: SpokenFormat = "pcm16" if asked.stream else "wav"
     audio_format = (audio.format if audio is not None else None) or usual

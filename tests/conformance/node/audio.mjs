@@ -12,7 +12,13 @@ const seen = { wav: base64(await whole.arrayBuffer()), kind: whole.headers.get("
 const streamed = await client.audio.speech.create({ ...asked, response_format: "pcm" });
 const pieces = [];
 for await (const piece of streamed.body) pieces.push(piece);
+seen.pieces = pieces.length;
 seen.pcm = base64(Buffer.concat(pieces));
+
+const told = { ...asked, response_format: "pcm", stream_format: "sse" };
+seen.events = await (await client.audio.speech.create(told)).text();
+const flac = await client.audio.speech.create({ ...asked, response_format: "flac" });
+seen.flac = base64(await flac.arrayBuffer());
 
 try {
   await client.audio.speech.create({ ...asked, voice: "nobody", response_format: "pcm" });

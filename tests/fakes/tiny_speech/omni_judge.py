@@ -98,6 +98,52 @@ def sounded(folder: Path, messages: tuple[ChatMessage, ...], words: int, frames:
         return np.asarray(model.code2wav(codes.transpose(1, 2))[0, 0])
 
 
+@cache
+def voiced(
+    folder: Path, asked: str, text: str, frames: int, voice: str = "ethan"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of the library's talker, given the thinker's words, and their sound at once.
+
+    The thinker's part is done by hand, so that it says these words and no others.
+    """
+    model, encode = library(folder), tokenizer(folder).encode
+    asked = f"<|im_start|>user\n{asked}<|im_end|>\n"
+    ids = torch.tensor([encode(f"{asked}<|im_start|>assistant\n{text}").ids])
+    start = len(encode(asked).ids)
+    config = model.config
+    special = [config.tts_bos_token_id, config.tts_eos_token_id, config.tts_pad_token_id]
+    with torch.no_grad():
+        embed = model.thinker.get_input_embeddings()
+        begin, end, pad = model.talker.text_projection(embed(torch.tensor([special]))).chunk(3, 1)
+        words = embed(ids)
+        none = torch.zeros_like(ids, dtype=torch.bool)
+        user = model._get_talker_user_parts(0, start, none, words, words)
+        speaker = config.talker_config.speaker_id[voice]
+        answer, answer_ids, later = model._get_talker_assistant_parts(
+            start, ids.shape[1], speaker, words, pad, begin, end
+        )
+        inputs = torch.cat((user, answer), dim=1)
+        with pytest.warns(UserWarning, match="repetition_penalty"):
+            result = model.talker.generate(
+                inputs_embeds=inputs,
+                trailing_text_hidden=later,
+                tts_pad_embed=pad,
+                talker_input_ids=torch.cat((ids[:, :start], answer_ids), dim=1),
+                attention_mask=torch.ones(inputs.shape[:2], dtype=torch.long),
+                do_sample=False,
+                max_new_tokens=frames + 1,
+                eos_token_id=END,
+                repetition_penalty=1.05,
+                suppress_tokens=_SUPPRESSED,
+                output_hidden_states=True,
+                return_dict_in_generate=True,
+            )
+        drawn = [each[-1] for each in result.hidden_states if each[-1] is not None]
+        codes = torch.stack(drawn, dim=1)
+        sound = model.code2wav(codes.transpose(1, 2))[0, 0]
+    return codes[0].numpy(), sound.numpy()
+
+
 def patches_of(folder: Path, pictures: Sequence[np.ndarray]) -> tuple[torch.Tensor, torch.Tensor]:
     """What the library's vision encoder is given, and the patches of each picture."""
     prepare = Qwen2VLImageProcessorPil.from_pretrained(folder)
@@ -135,6 +181,54 @@ def answered(
         written: With one sign for each picture and each recording.
     """
     model = library(folder)
+    ids, given = _given(folder, written, pictures, recordings)
+    with torch.no_grad():
+        result = model.thinker.generate(
+            input_ids=torch.tensor([ids]),
+            attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+            do_sample=False,
+            max_new_tokens=words,
+            eos_token_id=model.config.im_end_token_id,
+            **given,
+        )
+    return len(ids), result[0, len(ids) :].tolist()
+
+
+def answered_aloud(
+    folder: Path,
+    written: str,
+    pictures: Sequence[np.ndarray],
+    recordings: Sequence[np.ndarray],
+    words: int,
+    frames: int,
+) -> tuple[list[int], np.ndarray]:
+    """So many words of the library's answer to a prompt, and their sound: its own ``generate``."""
+    model = library(folder)
+    # Where there are both pictures and recordings its talker looks for these sizes, and has none.
+    model.talker.config.audio_config = model.config.thinker_config.audio_config
+    ids, given = _given(folder, written, pictures, recordings)
+    with pytest.warns(UserWarning, match="repetition_penalty"):
+        found, sound = model.generate(
+            input_ids=torch.tensor([ids]),
+            attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+            speaker="Ethan",
+            return_audio=True,
+            thinker_do_sample=False,
+            thinker_eos_token_id=model.config.im_end_token_id,
+            # The last word of an answer that is cut never reaches its talker.
+            thinker_max_new_tokens=words + 1,
+            talker_do_sample=False,
+            talker_max_new_tokens=frames + 1,
+            **given,
+        )
+    return found[0, len(ids) : len(ids) + words].tolist(), np.asarray(sound[0, 0])
+
+
+def _given(
+    folder: Path, written: str, pictures: Sequence[np.ndarray], recordings: Sequence[np.ndarray]
+) -> tuple[list[int], dict[str, torch.Tensor]]:
+    """Tokens of a prompt, with a sign for each feature, and what the encoders are given."""
+    model = library(folder)
     given: dict[str, torch.Tensor] = {}
     counts: dict[str, list[int]] = {"image": [], "audio": []}
     if pictures:
@@ -154,14 +248,4 @@ def answered(
         written = before + "".join(
             sign * count + after for count, after in zip(numbers, rest, strict=True)
         )
-    ids = tokenizer(folder).encode(written).ids
-    with torch.no_grad():
-        result = model.thinker.generate(
-            input_ids=torch.tensor([ids]),
-            attention_mask=torch.ones(1, len(ids), dtype=torch.long),
-            do_sample=False,
-            max_new_tokens=words,
-            eos_token_id=model.config.im_end_token_id,
-            **given,
-        )
-    return len(ids), result[0, len(ids) :].tolist()
+    return tokenizer(folder).encode(written).ids, given

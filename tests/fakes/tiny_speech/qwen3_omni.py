@@ -34,6 +34,38 @@ SPECIAL = (
     "user",
     "assistant",
 )
+TEMPLATE = """\
+{%- if tools %}
+{{- '<|im_start|>system\n' }}
+{%- if messages[0].role == 'system' %}{{- messages[0].content + '\n\n' }}{%- endif %}
+{{- 'Call with a name and arguments:\n<tools>' }}
+{%- for tool in tools %}{{- '\n' }}{{- tool | tojson }}{%- endfor %}
+{{- '\n</tools><|im_end|>\n' }}
+{%- endif %}
+{%- for message in messages %}
+{%- if message.role == 'tool' %}
+{{- '<|im_start|>user\n<tool_response>\n' + message.content + '\n</tool_response><|im_end|>\n' }}
+{%- elif message.role != 'system' or not (tools and loop.first) %}
+{{- '<|im_start|>' + message.role + '\n' }}
+{%- if message.content is string %}{{- message.content }}
+{%- else %}
+{%- for part in message.content %}
+{%- if part.type == 'audio' %}{{- '<|audio_start|><|audio_pad|><|audio_end|>' }}
+{%- elif part.type == 'image' %}{{- '<|vision_start|><|image_pad|><|vision_end|>' }}
+{%- else %}{{- part.text }}{%- endif %}
+{%- endfor %}
+{%- endif %}
+{%- for call in message.tool_calls or [] %}
+{{- '\n<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}
+{{- call.function.arguments | tojson }}{{- '}\n</tool_call>' }}
+{%- endfor %}
+{{- '<|im_end|>\n' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}
+"""
+"""How a conversation is written; calls in the form that Qwen's models have learnt."""
+
 BOOKS, CODES, SPECIAL_CODES = 4, 64, 1024
 """The last 1024 first codes mean no sound; all but the end are never drawn."""
 
@@ -188,6 +220,7 @@ def qwen3_omni(folder: Path) -> None:
                 weight.mul_(0.5)  # else it would be as loud as it is sensitive
     model.save_pretrained(folder)
     save(tokenizer, folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
     eyes = Qwen2VLImageProcessorPil(
         patch_size=16,
         merge_size=2,

@@ -5,7 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
+from duologue.engines.answer_payloads import AnswerWords, BeginAnswer, SensedSpan
 from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.media_payloads import (
     DrawImage,
@@ -68,7 +68,11 @@ EXAMPLES: list[Payload] = [
     SpeakText("Hello there.", 12, voice="a", speed=1.25),
     SpeechMark(12, 24_000, exact=False),
     CodeFrames(bytes(16), 8, heard=True, text_end=12),
-    BeginAnswer((1, 2, 300_000), "ethan"),
+    BeginAnswer(
+        (1, 2, 300_000),
+        "ethan",
+        (SensedSpan(1, 1, bytes(8), "bfloat16", (1, 1)), SensedSpan(2, 1, bytes(8), "float32")),
+    ),
     AnswerWords((7, 300_000), 12, last=True),
     LockstepStart("You are kind.", "anna", seed=7, pins_persona=True),
     LockstepRewind(31),

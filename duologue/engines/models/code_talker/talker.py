@@ -20,7 +20,7 @@ from duologue.core.errors import EngineError
 from duologue.engines.answer_payloads import BeginAnswer
 from duologue.engines.models.code_talker.predictor import CodePredictor
 from duologue.engines.models.code_talker.sampling import Draw, Taste
-from duologue.engines.models.decoder.stack import DecoderStack
+from duologue.engines.models.decoder.stack import DecoderStack, standing
 from duologue.engines.payloads import SpeakText
 
 _SEED_BITS = 62
@@ -37,11 +37,17 @@ class Prompt:
         inputs: [T, D]
         text: [N, D], added to the first N frames that are read back: text that is still to be said
         pad: [D], added to all others; None: nothing is
+        stands: [3, T], time, row and column of each input; None: they follow one another
+
+    Args:
+        shift: How much later in order the first frame comes than it stands, less than 0.
     """
 
     inputs: Tensor
     text: Tensor | None = None
     pad: Tensor | None = None
+    stands: Tensor | None = None
+    shift: int = 0
 
 
 class AnswerLanguage(Protocol):
@@ -220,7 +226,8 @@ class CodeTalker:
         self._stack.forget(slot)
         self._said[slot] = False
         utterance = Utterance(slot, prompt, self._seed(seed), position=length)
-        made = self._stack.step(prompt.inputs[None], [slot], [0])
+        stands = None if prompt.stands is None else prompt.stands[None]
+        made = self._stack.step(prompt.inputs[None], [slot], [0], stands=stands)
         utterance.hidden = made[0, -1]
         return utterance
 
@@ -257,7 +264,10 @@ class CodeTalker:
             return
         given = torch.stack([each.pending for each in utterances if each.pending is not None])
         slots = [each.slot for each in utterances]
-        made = self._stack.step(given[:, None], slots, [each.position for each in utterances])
+        starts = [each.position for each in utterances]
+        shifts = [each.prompt.shift for each in utterances]
+        stands = standing(starts, shifts, 1, given.device)
+        made = self._stack.step(given[:, None], slots, starts, stands=stands)
         for each, hidden in zip(utterances, made[:, -1], strict=True):
             each.hidden = hidden
             each.position += 1

@@ -7,6 +7,7 @@ known by its position, so the ring may be shorter than the stream where attentio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,6 +19,21 @@ from duologue.engines.models.decoder.layers import Layer
 from duologue.engines.models.decoder.rope import angles, axes, frequencies, turn
 
 _NOWHERE = -1
+
+
+@dataclass(slots=True)
+class Tap:
+    """What comes of some of the layers, for those who read it beside the result.
+
+    Shapes:
+        seen: [R, T, D], before anything is added; normed after the last layer
+
+    Args:
+        layers: How many have been passed.
+    """
+
+    layers: int
+    seen: Tensor | None = None
 
 
 class DecoderStack:
@@ -67,6 +83,7 @@ class DecoderStack:
         *,
         stands: Tensor | None = None,
         added: Sequence[Tensor] = (),
+        tap: Tap | None = None,
     ) -> Tensor:
         """Take the next positions of some streams.
 
@@ -81,6 +98,7 @@ class DecoderStack:
             starts: The position of each row's first input.
             stands: Where inputs stand, if that is not where they come in their order.
             added: To what comes of the first layers.
+            tap: Is given what comes of the layers that it names.
         """
         rows, steps, _ = x.shape
         device = x.device
@@ -116,9 +134,14 @@ class DecoderStack:
             normed = self._normed(x, layer.norm2)
             made = layer.feed_forward(normed.flatten(0, 1)).view(rows, steps, -1)
             x = x + (made if layer.scale2 is None else layer.scale2 * made)
+            if tap is not None and index + 1 == tap.layers:
+                tap.seen = x
             if index < len(added):
                 x = x + added[index]
-        return self._normed(x, self._norm)
+        x = self._normed(x, self._norm)
+        if tap is not None and tap.layers == len(self._layers):
+            tap.seen = x
+        return x
 
     def _heads(self, layer: Layer, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values, [R, H, T, head] each."""
@@ -132,3 +155,22 @@ class DecoderStack:
 
     def _normed(self, x: Tensor, weight: Tensor) -> Tensor:
         return F.rms_norm(x, weight.shape, weight, self.config.epsilon)
+
+
+def standing(
+    starts: Sequence[int], shifts: Sequence[int], steps: int, device: torch.device
+) -> Tensor | None:
+    """Return where inputs stand that follow one another, but not from where they come in order.
+
+    Shapes:
+        returns: [R, 3, T], as ``DecoderStack.step`` takes it; ``None``: where they come
+
+    Args:
+        starts: The position of each row's first input.
+        shifts: How far from it that stands.
+    """
+    if not any(shifts):
+        return None
+    first = torch.tensor(starts, device=device) + torch.tensor(shifts, device=device)
+    order = torch.arange(steps, device=device)
+    return (first[:, None] + order)[:, None].expand(-1, 3, -1)

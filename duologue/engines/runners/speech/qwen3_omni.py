@@ -1,7 +1,8 @@
 """Qwen3-Omni's talker and code2wav: a text in, or words as a thinker finds them; speech out.
 
-Of the thinker only the embeddings of text are read here, since that is all that reaches the talker
-of a conversation in text. The rest of it is a runner of its own (``qwen3_omni_thinker``).
+Of the thinker only the embeddings of text are read here, since of words nothing else reaches the
+talker; what it has made of pictures and recordings comes along with a conversation. The rest of it
+is a runner of its own (``qwen3_omni_thinker``).
 
 Source:
     ``Qwen3OmniMoeForConditionalGeneration.generate`` of transformers; Xu et al., "Qwen3-Omni
@@ -25,7 +26,10 @@ from duologue.engines.models.code_talker.talker import CodeTalker, Prompt
 from duologue.engines.payloads import SpeakText
 from duologue.engines.runners.speech.code2wav_codec import Code2WavCodec
 from duologue.engines.runners.speech.loading import speech_runner
+from duologue.engines.runners.speech.qwen3_omni_prompt import OmniPrompt, features_of
+from duologue.engines.runners.speech.qwen3_omni_senses import Sensed
 from duologue.engines.runners.speech.qwen_talker import (
+    Projection,
     QwenSettings,
     QwenWords,
     make_talker,
@@ -56,6 +60,7 @@ class _Language(QwenWords):
         words = "thinker.model.embed_tokens.weight"
         super().__init__(folder, settings, talker, talker["text_config"], words)
         self._settings = settings
+        self._sensing = Projection(folder, "talker.hidden_projection")
         self._voices: Mapping[str, int] = talker["speaker_id"]
 
     def prompt(self, clause: SpeakText) -> Prompt:
@@ -64,24 +69,37 @@ class _Language(QwenWords):
         asked = self.tokens(clause.instructions or self._settings.asked)
         user = [own["im_start"], own["user"], *line, *asked, own["im_end"], *line]
         first, *later = self.tokens(clause.text)
-        begun = self._begun(user, first, clause.voice)
+        read = OmniPrompt()
+        read.words(user)
+        begun = self._begun(read, first, clause.voice)
         return replace(begun, text=self.words(later, last=True))
 
     def answer(self, asked: BeginAnswer, first: int) -> Prompt:
         """Read an answer to what the person said in a conversation."""
-        return self._begun(asked.asked, first, asked.voice)
+        read, at = OmniPrompt(), 0
+        for span in asked.sensed:
+            end = span.start + span.count
+            features = self._sensing(features_of(span, self.first.device))
+            grid = (span.grid[0], span.grid[1]) if span.grid else None
+            read.words(asked.asked[at : span.start])
+            read.sensed(Sensed(features, grid=grid), asked.asked[span.start])
+            at = end
+        read.words(asked.asked[at:])
+        return self._begun(read, first, asked.voice)
 
     def words(self, ids: Sequence[int], *, last: bool) -> Tensor:
         """Read the words that come in with the frames."""
         return self.text([*ids, *([self.own["tts_eos"]] if last else ())])
 
-    def _begun(self, user: Sequence[int], first: int, voice: str | None) -> Prompt:
+    def _begun(self, read: OmniPrompt, first: int, voice: str | None) -> Prompt:
         own, line = self.own, self.tokens("\n")
         answer = [own["im_start"], own["assistant"], *line, *[own["tts_pad"]] * _PADS]
-        inputs = self.text([*user, *answer, own["tts_bos"], first])
+        read.words([*answer, own["tts_bos"], first])
+        inputs = read.inputs(self.text(read.ids))
         codes = self.codes(self._beginning(voice))
         inputs[-len(codes) :] += codes
-        return Prompt(inputs, None, self.text([own["tts_pad"]])[0])
+        pad = self.text([own["tts_pad"]])[0]
+        return Prompt(inputs, None, pad, read.stands(inputs.device), read.shift)
 
     def _beginning(self, asked: str | None) -> list[int]:
         """Return the codes under the last inputs of the prompt, which name the voice."""

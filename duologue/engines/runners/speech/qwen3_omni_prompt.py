@@ -6,14 +6,19 @@ one time. This module must not know how pictures become features.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
+from duologue.core.errors import EngineError
+from duologue.engines.answer_payloads import SensedSpan
 from duologue.engines.runners.speech.qwen3_omni_senses import Sensed
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(slots=True)
@@ -58,16 +63,43 @@ class OmniPrompt:
         """How much later in order the next word comes than it stands."""
         return self.next_place - len(self.ids)
 
-    def inputs(self, table: Tensor) -> Tensor:
-        """Return what is read, [N, D].
+    def inputs(self, words: Tensor) -> Tensor:
+        """Return what is read.
 
         Shapes:
-            table: [words, D], the embeddings of words
+            words: [N, D], all ``ids`` read as words; those of signs are overwritten
+            returns: the same
         """
-        read = F.embedding(torch.tensor(self.ids, device=table.device), table)
         for start, sensed in self._sensed:
-            read[start : start + len(sensed.features)] = sensed.features.to(read)
-        return read
+            words[start : start + len(sensed.features)] = sensed.features.to(words)
+        return words
+
+    def said_by(
+        self, turn: int, role: int, hidden: Tensor
+    ) -> tuple[tuple[int, ...], tuple[SensedSpan, ...]]:
+        """Return all turns of one side: their tokens, and what was sensed among them.
+
+        Shapes:
+            hidden: [N, D], what has become of all that is read
+
+        Args:
+            turn: The token that begins one.
+            role: The token behind it, where the turn is of that side.
+        """
+        said: list[int] = []
+        spans: list[SensedSpan] = []
+        sensed = deque(self._sensed)
+        starts = [at for at, token in enumerate(self.ids) if token == turn]
+        for start, end in pairwise([*starts, len(self.ids)]):
+            theirs = self.ids[start + 1 : start + 2] == [role]
+            while sensed and sensed[0][0] < end:
+                at, each = sensed.popleft()
+                if theirs:
+                    features = hidden[at : at + len(each.features)]
+                    spans.append(_span(len(said) + at - start, features, each.grid))
+            if theirs:
+                said += self.ids[start:end]
+        return tuple(said), tuple(spans)
 
     def stands(self, device: torch.device) -> Tensor | None:
         """Return time, row and column of each input, [3, N]; ``None``: they follow one another."""
@@ -93,3 +125,22 @@ class OmniPrompt:
         places = torch.arange(count) + self.next_place
         self._places.append(places.expand(3, -1))
         self.next_place += count
+
+
+def _span(start: int, features: Tensor, grid: tuple[int, int] | None) -> SensedSpan:
+    raw = features.contiguous().cpu().view(torch.uint8).numpy().tobytes()
+    dtype = str(features.dtype).removeprefix("torch.")
+    return SensedSpan(start, len(features), raw, dtype, grid or ())
+
+
+def features_of(span: SensedSpan, device: torch.device) -> Tensor:
+    """Return what is in a span, [count, D].
+
+    Raises:
+        EngineError: It is not what it says.
+    """
+    dtype = _DTYPES.get(span.dtype)
+    if dtype is None or not span.count or len(span.features) % (span.count * dtype.itemsize):
+        raise EngineError(f"{len(span.features)} bytes are no {span.count} rows of {span.dtype}")
+    raw = torch.frombuffer(bytearray(span.features), dtype=dtype)
+    return raw.view(span.count, -1).to(device)

@@ -1,8 +1,11 @@
 """Qwen3-Omni's thinker: it reads, sees and hears a conversation, and answers in words.
 
-Its talker says what it answers, where the person has said all in words: it is handed each word as
-it is found, with all that the person said, and reads their embeddings and nothing else of the
-thinker, so tokens are all that travels.
+Its talker says what it answers: it is handed each word as it is found, with all that the person
+said. Of words it reads the embeddings and nothing else of the thinker, so their tokens are all that
+travels; of pictures and recordings goes along what they have become in one of the thinker's layers.
+
+Functions are called in the text of the answer, in the form that the checkpoint's chat template
+asks for.
 
 Source:
     ``Qwen3OmniMoeForConditionalGeneration.generate`` of transformers; Xu et al., "Qwen3-Omni
@@ -18,29 +21,24 @@ from typing import Annotated, cast
 
 import msgspec
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from duologue.codecs.pcm import pcm_to_float
-from duologue.core.audio import SAMPLE_BYTES
-from duologue.core.errors import ConfigError, EngineError
+from duologue.core.errors import EngineError
 from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.code_talker.sampling import Draw, Taste
 from duologue.engines.models.decoder.config import DecoderConfig
-from duologue.engines.models.decoder.stack import DecoderStack
-from duologue.engines.payloads import ChatRequest, Payload, TextDelta, TokenUsage
+from duologue.engines.models.decoder.stack import DecoderStack, Tap, standing
+from duologue.engines.payloads import ChatRequest, Payload, TokenUsage
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.llm.chat_chunk import CONTEXT_EXCEEDED, REQUEST_REFUSED
-from duologue.engines.runners.llm.requests import take_request
-from duologue.engines.runners.llm.template_messages import pictures_of
+from duologue.engines.runners.llm.requests import held_to_calls, take_request
 from duologue.engines.runners.registry import RunnerType
-from duologue.engines.runners.speech.loading import TorchSettings
+from duologue.engines.runners.speech.qwen3_omni_conversation import Conversation, SensesSettings
 from duologue.engines.runners.speech.qwen3_omni_prompt import OmniPrompt
-from duologue.engines.runners.speech.qwen3_omni_senses import HEARD_RATE_HZ, Ears, Eyes, Sensed
+from duologue.engines.runners.speech.saying import Saying
 from duologue.engines.runners.speech.spelling import NOTHING_SPELT, Spelling, Spelt
-from duologue.engines.runners.speech.text_tokens import load_tokenizer
 from duologue.engines.runners.speech.torch_settings import dtype_of, use_threads
 
 _MOST_LIKELY = 1024
@@ -48,29 +46,19 @@ _MOST_LIKELY = 1024
 
 _WARM_UP = (1, 2, 3)
 
-AUDIO_START, AUDIO, AUDIO_END = "<|audio_start|>", "<|audio_pad|>", "<|audio_end|>"
-VISION_START, IMAGE, VISION_END = "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"
-_SIGNS = (AUDIO_START, AUDIO, AUDIO_END, VISION_START, IMAGE, VISION_END)
 
-
-class ThinkerSettings(TorchSettings, frozen=True, kw_only=True):
+class ThinkerSettings(SensesSettings, frozen=True, kw_only=True):
     """Settings of ``qwen3_omni_thinker``.
 
     Args:
         folder: The checkpoint, as for its talker.
         slots: How many answers there may be; ``max_jobs`` of the stage must not be more.
         positions: Longest conversation with its answer, in tokens.
-        pictures: How many a conversation may have; 0: it sees none, and the encoder stays away.
-        picture_pixels: Of one picture.
-        recordings_s: How long those of a conversation may last; 0: likewise.
     """
 
     folder: str
     slots: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 8
     positions: Annotated[int, msgspec.Meta(ge=16, le=262_144)] = 4096
-    pictures: Annotated[int, msgspec.Meta(ge=0, le=256)] = 4
-    picture_pixels: Annotated[int, msgspec.Meta(ge=1, le=1 << 30)] = 1 << 25
-    recordings_s: Annotated[float, msgspec.Meta(ge=0, le=3600)] = 300.0
 
 
 @dataclass(eq=False, slots=True)
@@ -88,6 +76,7 @@ class _Thought:
     read: int
     shift: int
     spelling: Spelling
+    saying: Saying
     hidden: Tensor | None = None
     token: int = 0
     found: int = 0
@@ -108,17 +97,12 @@ class ThinkerRunner:
         self._words = words
         self._head = folder.tensor("thinker.lm_head.weight", *words.shape)
         self._own = {
-            name: int(folder.config[f"{name}_token_id"])
-            for name in ("im_start", "im_end", "system", "user", "assistant")
+            name: int(folder.config[f"{name}_token_id"]) for name in ("im_start", "im_end", "user")
         }
         self._settings = settings
-        self._eyes = Eyes(folder) if settings.pictures else None
-        self._ears = Ears(folder) if settings.recordings_s else None
-        self._tokenizer = load_tokenizer(folder.path)
-        self._signs = _numbers(self._tokenizer, _SIGNS) if self._eyes or self._ears else {}
-        # What a person writes is never a sign of the conversation's own.
-        self._tokenizer.encode_special_tokens = True
-        self._line = self._tokens("\n")
+        self._conversation = Conversation(folder, settings)
+        self._tokenizer = self._conversation.tokenizer
+        self._handed_on = int(folder.section("talker_config")["accept_hidden_layer"])
         self._free = list(range(settings.slots))
 
     def warm_up(self) -> None:
@@ -158,9 +142,9 @@ class ThinkerRunner:
 
     def _begun(self, job: Job) -> Step:
         """Read a conversation; returns what there is before its answer."""
-        request = take_request(job)
+        request = held_to_calls(take_request(job))
         _check(request)
-        prompt, asked = self._prompt(request)
+        prompt = self._conversation.read(request)
         ids = prompt.ids
         if len(ids) >= self._length:
             raise EngineError(
@@ -179,12 +163,14 @@ class ThinkerRunner:
         slot = self._free.pop()
         self._stack.forget(slot)
         spelling = Spelling(self._tokenizer, request.stop)
-        thought = _Thought(slot, request, len(ids), prompt.shift, spelling)
-        thought.hidden = self._read_prompt(slot, prompt)
+        thought = _Thought(slot, request, len(ids), prompt.shift, spelling, Saying(request.tools))
+        tap = Tap(self._handed_on)
+        thought.hidden = self._read_prompt(slot, prompt, tap)
         job.state = thought
         if request.voice is None:
             return Step()
-        return Step((BeginAnswer(tuple(asked), request.voice),))
+        said, sensed = prompt.said_by(self._own["im_start"], self._own["user"], _known(tap.seen)[0])
+        return Step((BeginAnswer(said, request.voice, sensed),))
 
     def _go_on(self, jobs: Sequence[Job], steps: dict[str, Step]) -> None:
         thoughts = [cast(_Thought, job.state) for job in jobs]
@@ -210,7 +196,7 @@ class ThinkerRunner:
 
     def _found(self, thought: _Thought, before: Sequence[Payload]) -> Step:
         """Return what comes of the token that was found."""
-        request, spelling = thought.request, thought.spelling
+        request, spelling, saying = thought.request, thought.spelling, thought.saying
         thought.hidden = None
         ends = thought.token == self._own["im_end"]
         given = NOTHING_SPELT
@@ -223,69 +209,23 @@ class ThinkerRunner:
         if over:
             rest = spelling.finish()
             given = Spelt((*given.ids, *rest.ids), given.text + rest.text)
-        outputs = list(before)
-        if given.text:
-            outputs.append(TextDelta(given.text))
-        if request.voice is not None and (given.ids or over):
-            outputs.append(AnswerWords(given.ids, spelling.chars, last=over))
+        found, said = saying.take(given)
+        if over:
+            last_found, last_said = saying.finish()
+            found, said = (*found, *last_found), (*said, *last_said)
+        outputs = [*before, *found]
+        if request.voice is not None and (said or over):
+            outputs.append(AnswerWords(tuple(said), saying.chars, last=over))
         if over:
             outputs.append(TokenUsage(thought.read, thought.found, cut=cut))
         return Step(outputs, done=over)
 
-    def _prompt(self, request: ChatRequest) -> tuple[OmniPrompt, list[int]]:
-        """Return a conversation, and the tokens of what the person said in it.
-
-        Raises:
-            EngineError: There is more to be seen or heard than is allowed.
-        """
-        own, signs = self._own, self._signs
-        pictures = iter(self._seen(request))
-        recordings = iter(self._heard(request))
-        prompt, asked = OmniPrompt(), list[int]()
-        for message in request.messages:
-            begin = len(prompt.ids)
-            prompt.words([own["im_start"], own[message.role], *self._line])
-            for _ in message.recordings:
-                prompt.words([signs[AUDIO_START]])
-                prompt.sensed(next(recordings), signs[AUDIO])
-                prompt.words([signs[AUDIO_END]])
-            for _ in message.images:
-                prompt.words([signs[VISION_START]])
-                prompt.sensed(next(pictures), signs[IMAGE])
-                prompt.words([signs[VISION_END]])
-            text = self._tokens(message.content.strip())
-            prompt.words([*text, own["im_end"], *self._line])
-            if message.role == "user":
-                asked += prompt.ids[begin:]
-        prompt.words([own["im_start"], own["assistant"], *self._line])
-        return prompt, asked
-
-    def _seen(self, request: ChatRequest) -> Sequence[Sensed]:
-        settings, eyes = self._settings, self._eyes
-        pictures = pictures_of(request, settings.pictures, settings.picture_pixels)
-        return [] if eyes is None else [eyes.see(pixels) for pixels in pictures]
-
-    def _heard(self, request: ChatRequest) -> Sequence[Sensed]:
-        recordings = [pcm for message in request.messages for pcm in message.recordings]
-        duration_s = sum(map(len, recordings)) / (SAMPLE_BYTES * HEARD_RATE_HZ)
-        if duration_s > self._settings.recordings_s or (recordings and self._ears is None):
-            raise EngineError(
-                f"the recordings last {duration_s:.0f} s, this model hears "
-                f"{self._settings.recordings_s:g} s",
-                code=REQUEST_REFUSED,
-            )
-        return [] if self._ears is None else [self._ears.hear(pcm_to_float(p)) for p in recordings]
-
-    def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
-
     def _embedded(self, ids: Sequence[int]) -> Tensor:
         return F.embedding(torch.tensor(ids, device=self._words.device), self._words)
 
-    def _read_prompt(self, slot: int, prompt: OmniPrompt) -> Tensor:
+    def _read_prompt(self, slot: int, prompt: OmniPrompt, tap: Tap) -> Tensor:
         """Read a conversation; returns what its last token leads to."""
-        inputs = prompt.inputs(self._words)
+        inputs = prompt.inputs(self._embedded(prompt.ids))
         stands = prompt.stands(inputs.device)
         read = self._stack.step(
             inputs[None],
@@ -293,6 +233,7 @@ class ThinkerRunner:
             [0],
             stands=None if stands is None else stands[None],
             added=[each[None] for each in prompt.added(inputs)],
+            tap=tap,
         )
         return read[0, -1]
 
@@ -305,29 +246,8 @@ class ThinkerRunner:
     ) -> Sequence[Tensor]:
         """Read as many tokens of each row; returns what the last one of each leads to."""
         read = torch.stack(list(inputs))
-        stands = None
-        if any(shifts):
-            first = torch.tensor(starts, device=read.device) + torch.tensor(
-                shifts, device=read.device
-            )
-            order = torch.arange(read.shape[1], device=read.device)
-            stands = (first[:, None] + order)[:, None].expand(-1, 3, -1)
+        stands = standing(starts, shifts, read.shape[1], read.device)
         return list(self._stack.step(read, slots, starts, stands=stands)[:, -1])
-
-
-def _numbers(tokenizer: Tokenizer, signs: Sequence[str]) -> dict[str, int]:
-    """Return the tokens of some signs.
-
-    Raises:
-        ConfigError: The checkpoint has no such sign.
-    """
-    found: dict[str, int] = {}
-    for sign in signs:
-        number = tokenizer.token_to_id(sign)
-        if number is None:
-            raise ConfigError(f"tokenizer.json has no {sign}: this is no Qwen3-Omni that senses")
-        found[sign] = number
-    return found
 
 
 def _known(hidden: Tensor | None) -> Tensor:
@@ -349,17 +269,11 @@ def _check(request: ChatRequest) -> None:
     Raises:
         EngineError: It is asked for.
     """
-    senses = any(message.images or message.recordings for message in request.messages)
-    if senses and request.voice is not None:
+    if request.schema:
         raise EngineError(
-            "what is seen and heard is answered in writing: leave audio out of modalities",
+            "this model is held to no form, and so to no function: it calls one where it likes",
             code=REQUEST_REFUSED,
         )
-    calls = any(message.calls or message.role == "tool" for message in request.messages)
-    if calls or request.tools.callable:
-        raise EngineError("this model calls no functions", code=REQUEST_REFUSED)
-    if request.schema:
-        raise EngineError("this model is held to no form", code=REQUEST_REFUSED)
     if request.adapter:
         raise EngineError("this model has no adapters", code=REQUEST_REFUSED)
 

@@ -51,6 +51,24 @@ class QwenSettings(SpeechSettings, frozen=True, kw_only=True):
     other_top_p: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
 
 
+class Projection:
+    """Turns what another model reads, or has made of it, into what the talker reads."""
+
+    def __init__(self, folder: CheckpointFolder, name: str) -> None:
+        self._layers = [
+            (
+                folder.tensor(f"{name}.linear_fc{number}.weight"),
+                folder.tensor(f"{name}.linear_fc{number}.bias"),
+            )
+            for number in (1, 2)
+        ]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[N, D] -> [N, D of the talker]."""
+        (weight1, bias1), (weight2, bias2) = self._layers
+        return F.linear(F.silu(F.linear(x.to(weight1), weight1, bias1)), weight2, bias2)
+
+
 class QwenWords:
     """Words and codes as a talker reads them.
 
@@ -88,13 +106,7 @@ class QwenWords:
         size = int(network["hidden_size"])
         short = talker["code_predictor_config"]
         self._words = folder.tensor(words)
-        self._into = [
-            tuple(
-                folder.tensor(f"talker.text_projection.linear_fc{number}.{part}")
-                for part in ("weight", "bias")
-            )
-            for number in (1, 2)
-        ]
+        self._into = Projection(folder, "talker.text_projection")
         self.first = folder.tensor("talker.model.codec_embedding.weight", self.vocabulary, size)
         self.others = [
             folder.tensor(
@@ -118,8 +130,7 @@ class QwenWords:
         x = F.embedding(
             torch.tensor(ids, dtype=torch.int64, device=self._words.device), self._words
         )
-        (weight1, bias1), (weight2, bias2) = self._into
-        return F.linear(F.silu(F.linear(x, weight1, bias1)), weight2, bias2)
+        return self._into(x)
 
     def codes(self, ids: Sequence[int]) -> Tensor:
         """Return first codes as inputs, [N, D]."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from duologue.engines.models.checkpoint_folder import CheckpointFolder
 from duologue.engines.models.decoder.config import DecoderConfig
-from duologue.engines.models.decoder.stack import DecoderStack
+from duologue.engines.models.decoder.stack import DecoderStack, Tap, standing
 from tests.unit.engines.models.decoder.random_weights import DENSE, EXPERTS, write_random
 
 pytestmark = pytest.mark.speech
@@ -80,3 +80,28 @@ def test_a_slot_that_is_used_again_remembers_nothing(tmp_path: Path) -> None:
     stack.step(x, [1], [0])
     stack.forget(1)
     torch.testing.assert_close(stack.step(x[:, :6], [1], [0]), fresh)
+
+
+def test_a_tap_sees_what_comes_of_some_layers_before_anything_is_added(tmp_path: Path) -> None:
+    stack = stack_of(tmp_path, DENSE)
+    first, last = Tap(1), Tap(DENSE.layers)
+    x = inputs(1, 4)
+    added = [torch.ones_like(x)]
+    stack.step(x, [0], [0], tap=first)
+    plain = stack.step(x, [1], [0], tap=last)
+    assert last.seen is plain
+    again = Tap(1)
+    other = stack.step(x, [2], [0], added=added, tap=again)
+    assert first.seen is not None
+    assert again.seen is not None
+    torch.testing.assert_close(again.seen, first.seen)
+    assert not torch.allclose(first.seen, plain)
+    assert not torch.allclose(other, plain)
+
+
+def test_inputs_stand_where_a_picture_before_them_leaves_them() -> None:
+    cpu = torch.device("cpu")
+    assert standing([7, 3], [0, 0], 2, cpu) is None
+    stands = standing([7, 3], [-4, 0], 2, cpu)
+    assert stands is not None
+    assert stands.tolist() == [[[3, 4]] * 3, [[3, 4]] * 3]

@@ -3,14 +3,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from tokenizers import Tokenizer
-from transformers import Qwen3OmniMoeForConditionalGeneration
 
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.models.code_talker.talker import CodeTalker
@@ -21,13 +17,12 @@ from duologue.engines.runners.speech.qwen3_omni import (
     load_talker,
 )
 from tests.fakes.tiny_speech.judge import in_chunks, spoken
-from tests.fakes.tiny_speech.qwen3_omni import CODES, END
+from tests.fakes.tiny_speech.omni_judge import voiced
 
 pytestmark = pytest.mark.speech
 
 Tiny = Callable[[str], Path]
 ASKED, TEXT, FRAMES = "Read this aloud.", "Hello there, you.", 30
-SUPPRESSED = [each for each in range(CODES, CODES + 1024) if each != END]
 
 
 def settings(folder: Path, **more: object) -> Qwen3OmniSettings:
@@ -40,49 +35,9 @@ def settings(folder: Path, **more: object) -> Qwen3OmniSettings:
     )
 
 
-@cache
 def theirs(folder: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Codes of the library's talker, given the thinker's words, and their sound at once.
-
-    The thinker's part is done by hand, so that it says these words and no others.
-    """
-    model = Qwen3OmniMoeForConditionalGeneration.from_pretrained(folder).eval()
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    asked = f"<|im_start|>user\n{ASKED}<|im_end|>\n"
-    ids = torch.tensor([tokenizer.encode(f"{asked}<|im_start|>assistant\n{TEXT}").ids])
-    start = len(tokenizer.encode(asked).ids)
-    config = model.config
-    special = [config.tts_bos_token_id, config.tts_eos_token_id, config.tts_pad_token_id]
-    with torch.no_grad():
-        embed = model.thinker.get_input_embeddings()
-        begin, end, pad = model.talker.text_projection(embed(torch.tensor([special]))).chunk(3, 1)
-        words = embed(ids)
-        none = torch.zeros_like(ids, dtype=torch.bool)
-        user = model._get_talker_user_parts(0, start, none, words, words)
-        voice = config.talker_config.speaker_id["ethan"]
-        answer, answer_ids, later = model._get_talker_assistant_parts(
-            start, ids.shape[1], voice, words, pad, begin, end
-        )
-        inputs = torch.cat((user, answer), dim=1)
-        with pytest.warns(UserWarning, match="repetition_penalty"):
-            result = model.talker.generate(
-                inputs_embeds=inputs,
-                trailing_text_hidden=later,
-                tts_pad_embed=pad,
-                talker_input_ids=torch.cat((ids[:, :start], answer_ids), dim=1),
-                attention_mask=torch.ones(inputs.shape[:2], dtype=torch.long),
-                do_sample=False,
-                max_new_tokens=FRAMES + 1,
-                eos_token_id=END,
-                repetition_penalty=1.05,
-                suppress_tokens=SUPPRESSED,
-                output_hidden_states=True,
-                return_dict_in_generate=True,
-            )
-        drawn = [each[-1] for each in result.hidden_states if each[-1] is not None]
-        codes = torch.stack(drawn, dim=1)
-        sound = model.code2wav(codes.transpose(1, 2))[0, 0]
-    return codes[0].numpy(), sound.numpy()
+    """Codes of the library's talker, and their sound at once."""
+    return voiced(folder, ASKED, TEXT, FRAMES)
 
 
 def drawn(talker: CodeTalker, clause: SpeakText, count: int) -> list[list[int]]:

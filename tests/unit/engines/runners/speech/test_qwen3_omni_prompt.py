@@ -65,7 +65,7 @@ def test_what_was_sensed_stands_in_place_of_its_signs_and_is_added_to_the_first_
     prompt.words([1, 2])
     prompt.sensed(picture(1, 2), 5)
     prompt.words([3])
-    inputs = prompt.inputs(table)
+    inputs = prompt.inputs(table[prompt.ids])
     assert inputs[:, 0].tolist() == [1, 2, 8, 8, 3]
     assert [each[:, 0].tolist() for each in prompt.added(inputs)] == [
         [0, 0, 9, 9, 0],

@@ -22,6 +22,8 @@ from duologue.engines.payloads import (
     SpeechMark,
     TextDelta,
     TokenUsage,
+    ToolCall,
+    ToolCallDelta,
     Tools,
     ToolSpec,
 )
@@ -34,7 +36,14 @@ from duologue.engines.runners.speech.qwen3_omni_thinker import (
     ThinkerSettings,
     build,
 )
-from tests.fakes.tiny_speech.omni_judge import answered, sounded, thought, tokenizer
+from tests.fakes.tiny_speech.omni_judge import (
+    answered,
+    answered_aloud,
+    sounded,
+    thought,
+    tokenizer,
+)
+from tests.fakes.tiny_speech.omni_script import CALL, scripted
 
 pytestmark = [pytest.mark.speech, pytest.mark.timeout(120)]
 
@@ -123,14 +132,27 @@ def test_answers_beside_each_other_are_those_that_each_would_be_alone(tiny_speec
 def test_the_three_stages_say_what_the_library_says(tiny_speech: Tiny) -> None:
     folder = tiny_speech("qwen3_omni")
     expected = sounded(folder, TALK, WORDS, FRAMES)
+    text, samples, heard, ahead_of_the_words = said_by_three(folder, ask(voice=""))
+    assert ahead_of_the_words, "the first sound comes while words are still being found"
+    np.testing.assert_allclose(samples, expected, atol=2 / 32_000)
+    assert heard[-1] == SpeechMark(len(text), len(samples))
+
+
+def said_by_three(
+    folder: Path, request: ChatRequest
+) -> tuple[str, np.ndarray, list[Payload], bool]:
+    """Text, samples, and what of the outputs is about sound, of three stages in a row.
+
+    And whether there was sound before the last word was found.
+    """
     talker, codec = stages(folder)
-    job = Job("think", inputs=deque([ask(voice="")]))
+    job = Job("think", inputs=deque([request]))
     talking, sounding = Job("talk"), Job("sound")
     first = thinker(folder)
     for runner, each in ((first, job), (talker, talking), (codec, sounding)):
         runner.open(each)
     heard: list[Payload] = []
-    text, ahead_of_the_words = "", 0
+    text, ahead_of_the_words = "", False
     thinking = True
     while thinking or talker.ready(talking) or codec.ready(sounding):
         if thinking:
@@ -146,15 +168,13 @@ def test_the_three_stages_say_what_the_library_says(tiny_speech: Tiny) -> None:
             for payload in of(talker.step([talking])):
                 if isinstance(payload, AudioChunk):
                     heard.append(payload)
-                    ahead_of_the_words += thinking
+                    ahead_of_the_words |= thinking
                 else:
                     sounding.inputs.append(payload)
         while codec.ready(sounding):
             heard += of(codec.step([sounding]))
-    assert ahead_of_the_words == 1, "the first sound comes while words are still being found"
-    samples = b"".join(each.pcm for each in heard if isinstance(each, AudioChunk))
-    np.testing.assert_allclose(pcm_to_float(samples), expected, atol=2 / 32_000)
-    assert heard[-1] == SpeechMark(len(text), len(samples) // 2)
+    pcm = b"".join(each.pcm for each in heard if isinstance(each, AudioChunk))
+    return text, pcm_to_float(pcm), heard, ahead_of_the_words
 
 
 def stages(folder: Path) -> tuple[object, object]:  # the runners of the talker and the codec
@@ -220,17 +240,12 @@ def test_reading_ahead_is_left_out(tiny_speech: Tiny) -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (ask(tools=Tools((ToolSpec("look"),))), "calls no functions"),
-        (ChatRequest((ChatMessage("tool", "x", call_id="c"),), 5), "calls no functions"),
+        (ask(tools=Tools((ToolSpec("look"),), "required")), "calls one where it likes"),
         (ask(schema="{}"), "held to no form"),
         (ask(adapter="a"), "no adapters"),
         (ChatRequest((ChatMessage("user", "", images=("data:",) * 5),), 5), "5 pictures"),
         (ChatRequest((ChatMessage("user", "", images=("data:",)),), 5), "image"),
         (ChatRequest((ChatMessage("user", "", recordings=(bytes(32_000 * 301),)),), 5), "301 s"),
-        (
-            ChatRequest((ChatMessage("user", "", recordings=(b"\0\0",)),), 5, voice=""),
-            "in writing",
-        ),
         (TextDelta("x"), "TextDelta"),
     ],
 )
@@ -259,6 +274,40 @@ def test_it_is_known_by_name_and_a_wrong_folder_is_named(tiny_speech: Tiny, tmp_
         thinker(tmp_path)
     with pytest.raises(ConfigError, match="thinker_config"):
         thinker(tiny_speech("csm"))
+
+
+LOOK = Tools((ToolSpec("look", "Looks."),))
+
+
+def test_a_function_is_called_and_the_call_is_not_said(tiny_speech: Tiny, tmp_path: Path) -> None:
+    folder = scripted(tiny_speech("qwen3_omni"), tmp_path / "calls", ["One", " moment.", *CALL])
+    (outputs,) = run(thinker(folder), ask(max_tokens=40, tools=LOOK, voice=""))
+    assert text_of(outputs) == "One moment."
+    assert [each for each in outputs if isinstance(each, ToolCallDelta)] == [
+        ToolCallDelta(0, name="look", arguments='{"at":"you"}')
+    ]
+    said = tokenizer(folder).decode(words_of(outputs), skip_special_tokens=False)
+    assert said == "One moment."
+    last, usage = outputs[-2:]
+    assert last == AnswerWords((), len("One moment."), last=True)
+    assert isinstance(usage, TokenUsage)
+    assert (usage.output_tokens, usage.cut) == (6, False)
+
+    (written,) = run(thinker(folder), ask(max_tokens=40))
+    assert text_of(written) == "One moment." + "".join(CALL), "without functions it is text"
+
+
+def test_outputs_of_functions_are_what_the_person_said_to_the_talker(tiny_speech: Tiny) -> None:
+    call = ToolCall("c", "look", "{}")
+    talk = (
+        *TALK,
+        ChatMessage("assistant", "", calls=(call,)),
+        ChatMessage("tool", "X", call_id="c"),
+    )
+    (outputs,) = run(thinker(tiny_speech("qwen3_omni")), ChatRequest(talk, 1, voice=""))
+    assert isinstance(outputs[0], BeginAnswer)
+    asked = tokenizer(tiny_speech("qwen3_omni")).decode(outputs[0].asked)
+    assert "<tool_response>" in asked
 
 
 DICE = np.random.default_rng(5)
@@ -297,6 +346,31 @@ def test_what_it_sees_and_hears_it_answers_as_the_library_does(
     assert text_of(outputs) == expected
     assert outputs[-1] == TokenUsage(length, len(found), cut=True)
     assert beside == run(runner, ask())[0]
+
+
+@pytest.mark.parametrize(("pictures", "sounds"), [(1, 0), (0, 1), (2, 1)])
+def test_what_it_sees_and_hears_it_answers_aloud_as_the_library_does(
+    tiny_speech: Tiny, pictures: int, sounds: int
+) -> None:
+    folder = tiny_speech("qwen3_omni")
+    first = ChatMessage("user", "Look.", images=tuple(URLS[:pictures][:1]))
+    second = ChatMessage(
+        "user", "And now?", images=tuple(URLS[1:pictures]), recordings=tuple(SOUNDS[:sounds])
+    )
+    written = (
+        "<|im_start|>system\nBe brief.<|im_end|>\n"
+        f"<|im_start|>user\n{SEEN * len(first.images)}Look.<|im_end|>\n"
+        "<|im_start|>assistant\nOh.<|im_end|>\n"
+        f"<|im_start|>user\n{HEARD * sounds}{SEEN * len(second.images)}And now?<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+    heard = [pcm_to_float(pcm) for pcm in SOUNDS[:sounds]]
+    found, expected = answered_aloud(folder, written, PICTURES[:pictures], heard, WORDS, FRAMES)
+    system, answer = ChatMessage("system", "Be brief."), ChatMessage("assistant", "Oh.")
+    request = ChatRequest((system, first, answer, second), WORDS, voice="")
+    text, samples, *_ = said_by_three(folder, request)
+    assert text == tokenizer(folder).decode(found, skip_special_tokens=True)
+    np.testing.assert_allclose(samples, expected, atol=2 / 32_000)
 
 
 def test_a_thinker_without_eyes_and_ears_says_so(tiny_speech: Tiny) -> None:
