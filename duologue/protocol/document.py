@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from types import ModuleType
 from typing import Any, get_args
@@ -25,6 +25,7 @@ from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.duplex.session_resource import DuplexSessionResource
 from duologue.protocol.errors import ERROR_TABLE
 from duologue.protocol.events import RealtimeEvent
+from duologue.protocol.on_interruption import OnInterruption
 
 
 def protocol_page() -> str:
@@ -71,11 +72,17 @@ def _duplex_objects(
     return [cls for cls in found if cls not in known]
 
 
+_FATES: Mapping[OnInterruption | None, str] = {
+    OnInterruption.CLEARABLE: "Clearable: an interruption takes back what was not sent yet.",
+    OnInterruption.DROPPABLE: "Droppable: it may be left out where the client reads too slowly.",
+}
+
+
 def _message(cls: type[msgspec.Struct]) -> str:
-    delivery = getattr(cls, "delivery", None)
+    fate = _FATES.get(getattr(cls, "on_interruption", None))
     lines = [f"### `{cls.__struct_config__.tag}`", "", _text(cls)]
-    if delivery is not None and delivery.value != "must_deliver":
-        lines += ["", f"Delivery: {delivery.value}."]
+    if fate is not None:
+        lines += ["", fate]
     return "\n".join(lines + _fields(cls))
 
 

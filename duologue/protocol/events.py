@@ -52,7 +52,7 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
     """A command was refused, or something failed; the session lives."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     error: ErrorBody
 
@@ -60,7 +60,7 @@ class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
 class SessionCreated(msgspec.Struct, frozen=True, kw_only=True, tag="session.created"):
     """The first event of a connection."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session: AnySession
 
@@ -90,7 +90,7 @@ class ResumableSessionCreated(
 class SessionUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="session.updated"):
     """A ``session.update`` was applied; shows all that is now in force."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session: AnySession
 
@@ -98,7 +98,7 @@ class SessionUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="session.upd
 class ItemAdded(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.added"):
     """An item entered the conversation; it may still grow."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     previous_item_id: str | None
     """The item right before it; null where it is the first."""
@@ -109,7 +109,7 @@ class ItemAdded(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.ite
 class ItemDone(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.done"):
     """An item is as it will stay."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     previous_item_id: str | None
     """The item right before it; null where it is the first."""
@@ -120,7 +120,7 @@ class ItemDone(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item
 class ItemRetrieved(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.retrieved"):
     """The item that was asked for, without its audio."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     item: Item
 
@@ -128,7 +128,7 @@ class ItemRetrieved(msgspec.Struct, frozen=True, kw_only=True, tag="conversation
 class ItemTruncated(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.truncated"):
     """An assistant's speech was cut to what was heard."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     item_id: str
     content_index: int
@@ -138,7 +138,7 @@ class ItemTruncated(msgspec.Struct, frozen=True, kw_only=True, tag="conversation
 class ItemDeleted(msgspec.Struct, frozen=True, kw_only=True, tag="conversation.item.deleted"):
     """An item left the conversation."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     item_id: str
 
@@ -173,7 +173,7 @@ class TranscriptionDelta(
 ):
     """More of the transcript of a user's speech; the deltas together are the transcript."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     item_id: str
     content_index: int = 0
@@ -188,7 +188,7 @@ class TranscriptionCompleted(
 ):
     """The transcript of a user's speech; may come after the answer to it."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     item_id: str
     content_index: int = 0
@@ -213,7 +213,7 @@ class TranscriptionFailed(
 ):
     """A user's speech could not be transcribed; the conversation goes on."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     item_id: str
     content_index: int = 0
@@ -225,7 +225,7 @@ class SpeechStarted(
 ):
     """The user speaks. Over an answer it is sent when the interruption is confirmed, back-dated."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     audio_start_ms: int
     """Input audio time of the start, less the prefix padding."""
@@ -239,7 +239,7 @@ class SpeechStopped(
 ):
     """The user's turn seems to have ended."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     audio_end_ms: int
     """Input audio time of the end."""
@@ -250,7 +250,7 @@ class SpeechStopped(
 class AudioCommitted(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_buffer.committed"):
     """The buffered audio became a user message."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     previous_item_id: str | None
     """The item right before it; null where it is the first."""
@@ -261,7 +261,7 @@ class AudioCommitted(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio
 class AudioCleared(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_buffer.cleared"):
     """The buffered audio is forgotten."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
 
 class IdleTimeoutTriggered(
@@ -269,7 +269,7 @@ class IdleTimeoutTriggered(
 ):
     """Nobody spoke for the idle time-out; an answer follows."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     audio_start_ms: int
     audio_end_ms: int
@@ -281,7 +281,7 @@ class OutputBufferStarted(
 ):
     """The sound of a response starts, on transports where the server paces it."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
 
@@ -291,7 +291,7 @@ class OutputBufferStopped(
 ):
     """The sound of a response has been played to its end."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
 
@@ -301,7 +301,7 @@ class OutputBufferCleared(
 ):
     """The sound of a response was cut off."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
 
@@ -318,7 +318,7 @@ class RateLimit(msgspec.Struct, frozen=True, kw_only=True):
 class RateLimitsUpdated(msgspec.Struct, frozen=True, kw_only=True, tag="rate_limits.updated"):
     """What is left of the client's allowances after a response."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
 
     rate_limits: tuple[RateLimit, ...] = ()
 

@@ -17,7 +17,7 @@ from duologue.protocol.response_resource import ResponseResource
 class ResponseCreated(msgspec.Struct, frozen=True, kw_only=True, tag="response.created"):
     """An answer begins."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response: ResponseResource
 
@@ -25,7 +25,7 @@ class ResponseCreated(msgspec.Struct, frozen=True, kw_only=True, tag="response.c
 class ResponseDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.done"):
     """An answer has ended; nothing of it follows."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response: ResponseResource
 
@@ -33,7 +33,7 @@ class ResponseDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.done
 class OutputItemAdded(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_item.added"):
     """An answer has a new item, still empty."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     output_index: int
@@ -43,7 +43,7 @@ class OutputItemAdded(msgspec.Struct, frozen=True, kw_only=True, tag="response.o
 class OutputItemDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_item.done"):
     """An item of an answer is whole, or ``incomplete`` for good."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     output_index: int
@@ -70,7 +70,7 @@ class ContentPartAdded(
 ):
     """An item of an answer has a new part, still empty."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -82,7 +82,7 @@ class ContentPartAdded(
 class ContentPartDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.content_part.done"):
     """A part is as it will stay."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -94,7 +94,7 @@ class ContentPartDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.c
 class OutputTextDelta(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_text.delta"):
     """More written text."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
 
     response_id: str
     item_id: str
@@ -106,7 +106,7 @@ class OutputTextDelta(msgspec.Struct, frozen=True, kw_only=True, tag="response.o
 class TextDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_text.done"):
     """The written text: all of its deltas together."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -120,7 +120,7 @@ class AudioTranscriptDelta(
 ):
     """More of the words that are spoken."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
 
     response_id: str
     item_id: str
@@ -134,7 +134,7 @@ class AudioTranscriptDone(
 ):
     """The words that were spoken: all of their deltas together."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -148,7 +148,7 @@ class AudioDelta(
 ):
     """More speech, in the response's output format."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
 
     response_id: str
     item_id: str
@@ -170,7 +170,7 @@ class FormattedAudioDelta(AudioDelta, frozen=True, kw_only=True, tag="response.o
 class AudioDone(msgspec.Struct, frozen=True, kw_only=True, tag="response.output_audio.done"):
     """The speech has been sent, or was cut off."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -183,7 +183,7 @@ class FunctionCallArgumentsDelta(
 ):
     """More of the JSON text of a tool call's arguments."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -197,7 +197,7 @@ class FunctionCallArgumentsDone(
 ):
     """The arguments of a tool call are whole."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str

@@ -20,7 +20,7 @@ TurnState: TypeAlias = Literal["idle", "user_speaking", "assistant_speaking", "b
 class HeartbeatAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="session.heartbeat_ack"):
     """The server is still there, too."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     next_sample: int
@@ -33,7 +33,7 @@ class InputAccepted(msgspec.Struct, frozen=True, kw_only=True, tag="input_audio_
     Sent about once for each second of audio, to a client whose appends carry ``start_sample``.
     """
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
 
     next_sample: int
     """The first sample that the server does not have, on the client's own count."""
@@ -78,7 +78,7 @@ class AcknowledgedPosition(msgspec.Struct, frozen=True, kw_only=True):
 class PlaybackAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="playback.acknowledged"):
     """A ``playback.ack`` was taken in."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     event: AcknowledgedPosition
 
@@ -86,7 +86,7 @@ class PlaybackAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="playb
 class ResponseSpeak(msgspec.Struct, frozen=True, kw_only=True, tag="response.speak"):
     """The model has decided to speak: output follows."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     response_id: str
     item_id: str
@@ -105,7 +105,7 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
 class ResponseListen(msgspec.Struct, frozen=True, kw_only=True, tag="response.listen"):
     """Nothing is said for now, and the conversation goes on."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     epoch: int
@@ -118,7 +118,7 @@ class ContextShortened(msgspec.Struct, frozen=True, kw_only=True, tag="session.c
     The call goes on. What was said before is forgotten by the model, not by the conversation.
     """
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     epoch: int
@@ -136,7 +136,7 @@ class OverlapMeasured(msgspec.Struct, frozen=True, kw_only=True):
 class OverlapDecided(msgspec.Struct, frozen=True, kw_only=True, tag="overlap.decision"):
     """The person spoke over the answer, and this is what it means."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     epoch: int
@@ -154,7 +154,7 @@ class OverlapDecided(msgspec.Struct, frozen=True, kw_only=True, tag="overlap.dec
 class TurnEvent(msgspec.Struct, frozen=True, kw_only=True, tag="turn.event"):
     """The floor changed hands, or may soon."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     event: Literal[
@@ -167,7 +167,7 @@ class TurnEvent(msgspec.Struct, frozen=True, kw_only=True, tag="turn.event"):
 class SessionClosed(msgspec.Struct, frozen=True, kw_only=True, tag="session.closed"):
     """The client closed the session. The last event; then the connection is closed with 1000."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     reason: str
@@ -177,7 +177,7 @@ class SessionClosed(msgspec.Struct, frozen=True, kw_only=True, tag="session.clos
 class SessionExpired(msgspec.Struct, frozen=True, kw_only=True, tag="session.expired"):
     """The server ends the session. The last event before the connection is closed."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     reason: str
@@ -195,7 +195,7 @@ class SessionQueued(msgspec.Struct, frozen=True, kw_only=True, tag="session.queu
     again whenever the position changes. It has no number.
     """
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
 
     position: int
     """Place in the queue; 1 is the next."""
@@ -210,7 +210,7 @@ class SessionExpiring(msgspec.Struct, frozen=True, kw_only=True, tag="session.ex
     At the limit no new answer begins; the one that is running may finish, for a while.
     """
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     seconds_left: int
@@ -227,7 +227,7 @@ class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
     interruption has taken back meanwhile.
     """
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     session: DuplexSessionResource
@@ -249,7 +249,7 @@ class SessionResumed(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
 class SessionReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="session.replaced"):
     """Another connection has taken the session over. The last event of this one."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     attachment_generation: int
@@ -289,7 +289,7 @@ class ResyncRequired(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
     It has no number.
     """
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     session_id: str
     reason: Literal["journal_gap", "sound_gap"]
@@ -302,7 +302,7 @@ class ResyncRequired(msgspec.Struct, frozen=True, kw_only=True, tag="session.res
 class FrameAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="video.frame.ack"):
     """A ``video.frame`` waits for the next turn."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.DROPPABLE
 
     frame_id: str
     buffered_frames: int
@@ -315,7 +315,7 @@ class FrameAcknowledged(msgspec.Struct, frozen=True, kw_only=True, tag="video.fr
 class FramesConsumed(msgspec.Struct, frozen=True, kw_only=True, tag="video.frames.consumed"):
     """A turn of the person was given frames: pictures at the end of its item."""
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.MUST_DELIVER
 
     item_id: str
     frames: int

@@ -60,7 +60,7 @@ class NextItem(msgspec.Struct, frozen=True, gc=False):
     all of it.
     """
 
-    delivery: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
+    on_interruption: ClassVar[OnInterruption] = OnInterruption.CLEARABLE
 
     response_id: str
 
@@ -242,7 +242,7 @@ class OutputBuffer:
                 self.held_bytes -= len(entry)
                 continue
             unseen = unseen or isinstance(entry, NextItem)
-            if unseen or entry.delivery is OnInterruption.CLEARABLE:
+            if unseen or entry.on_interruption is OnInterruption.CLEARABLE:
                 self._release(entry)
             else:
                 kept.append(entry)
@@ -321,7 +321,7 @@ class OutputBuffer:
                 self._check_events()
                 self._check_bytes(size)
             except OutputOverflow:
-                if event.delivery is OnInterruption.DROPPABLE:
+                if event.on_interruption is OnInterruption.DROPPABLE:
                     self.dropped_events += 1
                     return False
                 raise

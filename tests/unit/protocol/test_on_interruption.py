@@ -6,8 +6,8 @@ from duologue.protocol.events import Event
 from duologue.protocol.on_interruption import OnInterruption
 
 
-def tags(delivery: OnInterruption) -> set[str]:
-    members = [member for member in get_args(Event) if member.delivery is delivery]
+def tags(what: OnInterruption) -> set[str]:
+    members = [member for member in get_args(Event) if member.on_interruption is what]
     return {member.__struct_config__.tag for member in members}
 
 
@@ -29,4 +29,4 @@ def test_only_progress_may_be_dropped() -> None:
 
 
 def test_every_event_says_what_happens_to_it() -> None:
-    assert all(isinstance(member.delivery, OnInterruption) for member in get_args(Event))
+    assert all(isinstance(member.on_interruption, OnInterruption) for member in get_args(Event))

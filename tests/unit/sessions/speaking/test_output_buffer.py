@@ -340,7 +340,7 @@ class BufferModel(RuleBasedStateMachine):
         self.control += [
             event
             for event in self.open.pop(response_id)
-            if not isinstance(event, int) and event.delivery is not OnInterruption.CLEARABLE
+            if not isinstance(event, int) and event.on_interruption is not OnInterruption.CLEARABLE
         ]
 
     @invariant()
