@@ -11,7 +11,7 @@ from duologue.codecs.containers import AudioFileDecoder
 from duologue.core.audio import SAMPLE_BYTES
 from duologue.core.errors import ClientError, EngineError, LimitExceeded
 from duologue.engines.payloads import AudioChunk, DecodeSpeech, Transcript
-from duologue.gateway.chat.prompt import Place
+from duologue.gateway.chat.prompt import PartIndex
 from duologue.gateway.route_requests import RouteRequests
 
 SPEECH_RATE_HZ = 16_000
@@ -31,33 +31,33 @@ class Hearing:
         self._files = files
 
     async def hear(
-        self, recordings: Iterable[tuple[Place, bytes]], pipeline: str
-    ) -> dict[Place, str]:
+        self, recordings: Iterable[tuple[PartIndex, bytes]], pipeline: str
+    ) -> dict[PartIndex, str]:
         """Return the words of each recording.
 
         Raises:
             ClientError: One cannot be read, or they are too long.
             EngineError: The recogniser failed.
         """
-        words: dict[Place, str] = {}
-        async for place, pcm in self._each(recordings):
-            words[place] = await self._words(pcm, pipeline)
+        words: dict[PartIndex, str] = {}
+        async for part, pcm in self._each(recordings):
+            words[part] = await self._words(pcm, pipeline)
         return words
 
-    async def read(self, recordings: Iterable[tuple[Place, bytes]]) -> dict[Place, bytes]:
+    async def read(self, recordings: Iterable[tuple[PartIndex, bytes]]) -> dict[PartIndex, bytes]:
         """Return each recording as s16le mono at ``SPEECH_RATE_HZ``, for models that hear.
 
         Raises:
             ClientError: One cannot be read, or they are too long.
         """
-        return {place: pcm async for place, pcm in self._each(recordings)}
+        return {part: pcm async for part, pcm in self._each(recordings)}
 
     async def _each(
-        self, recordings: Iterable[tuple[Place, bytes]]
-    ) -> AsyncIterator[tuple[Place, bytes]]:
+        self, recordings: Iterable[tuple[PartIndex, bytes]]
+    ) -> AsyncIterator[tuple[PartIndex, bytes]]:
         samples = 0
-        for place, data in recordings:
-            param = f"messages[{place[0]}].content[{place[1]}].input_audio.data"
+        for part, data in recordings:
+            param = f"messages[{part[0]}].content[{part[1]}].input_audio.data"
             pcm = bytearray()
             try:
                 async with self._files.open(data, SPEECH_RATE_HZ) as pieces:
@@ -72,7 +72,7 @@ class Hearing:
             except ClientError as exc:
                 exc.param = param
                 raise
-            yield place, bytes(pcm)
+            yield part, bytes(pcm)
 
     async def _words(self, pcm: bytes, pipeline: str) -> str:
         with self._engine.request(pipeline, more_input=True) as outputs:

@@ -41,11 +41,11 @@ MAX_SCHEMA_DEPTH = 32
 _SEED_MASK = (1 << 32) - 1
 _ANY_OBJECT = "{}"
 
-Place = tuple[int, int]
+PartIndex = tuple[int, int]
 """A message and a part of it, both counted from 0."""
 
 
-def recordings(asked: ChatCompletionRequest) -> Iterator[tuple[Place, bytes]]:
+def recordings(asked: ChatCompletionRequest) -> Iterator[tuple[PartIndex, bytes]]:
     """Yield what has to be heard before the prompt can be made."""
     for index, message in enumerate(asked.messages):
         if isinstance(message, UserMessage) and not isinstance(message.content, str):
@@ -64,7 +64,7 @@ def spoken_references(asked: ChatCompletionRequest) -> Iterator[tuple[int, str]]
 def chat_prompt(
     asked: ChatCompletionRequest,
     *,
-    heard: Mapping[Place, str | bytes],
+    heard: Mapping[PartIndex, str | bytes],
     said: Mapping[int, str],
     sees: bool,
     max_pixels: int,
@@ -115,7 +115,7 @@ def chat_prompt(
 
 def _messages(
     asked: ChatCompletionRequest,
-    heard: Mapping[Place, str | bytes],
+    heard: Mapping[PartIndex, str | bytes],
     said: Mapping[int, str],
     max_pixels: int | None,
 ) -> Iterator[ChatMessage]:
@@ -139,7 +139,7 @@ def _messages(
 
 
 def _user(
-    message: UserMessage, index: int, heard: Mapping[Place, str | bytes], max_pixels: int | None
+    message: UserMessage, index: int, heard: Mapping[PartIndex, str | bytes], max_pixels: int | None
 ) -> ChatMessage:
     if isinstance(message.content, str):
         return ChatMessage("user", message.content)

@@ -33,8 +33,8 @@ _LOUD_QUANTILE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in the open segment.
+class SegmentPosition:
+    """A position in the audio of a job, by the segment it falls into.
 
     Args:
         segment: Number of the segment, counted from 0.
@@ -77,37 +77,37 @@ class Utterance:
         """No more audio will come."""
         self._add(self._stream.finish())
 
-    def place(self, end_sample: int) -> Place:
+    def position(self, end_sample: int) -> SegmentPosition:
         """Where ``end_sample`` of the chunks' clock is; what is not here yet counts as the end."""
         sample = self._stream.position(end_sample) - self._start
-        return Place(len(self._texts), min(max(0, sample), len(self._mel)))
+        return SegmentPosition(len(self._texts), min(max(0, sample), len(self._mel)))
 
-    def fits(self, place: Place) -> bool:
-        """Tell whether the open segment up to ``place`` can be decoded in one go."""
-        return place.sample <= self._segment_samples
+    def fits(self, position: SegmentPosition) -> bool:
+        """Tell whether the open segment up to ``position`` can be decoded in one go."""
+        return position.sample <= self._segment_samples
 
     def clock_sample(self, segment_sample: int) -> int:
         """Where a sample of the open segment is on the chunks' clock."""
         return self._stream.clock_sample(self._start + segment_sample)
 
-    def frames(self, place: Place) -> Floats:
-        """Log-mel frames of the open segment up to ``place``.
+    def frames(self, position: SegmentPosition) -> Floats:
+        """Log-mel frames of the open segment up to ``position``.
 
         Shapes:
             returns: [frames, 80] float32
         """
-        return self._mel.frames(place.sample)
+        return self._mel.frames(position.sample)
 
-    def cut_place(self) -> Place:
+    def cut_position(self) -> SegmentPosition:
         """The quietest place in the part of the open segment where it may be cut."""
         power = _hop_power(self._mel.samples[: self._segment_samples])
         first = int(len(power) * _CUT_RANGE)
         runs = sliding_window_view(power[first:], _CUT_HOPS).sum(axis=1)
         # The last of equals: digital silence leaves a choice, and a longer segment knows more.
         quietest = first + len(runs) - 1 - int(np.argmin(runs[::-1]))
-        return Place(len(self._texts), (quietest + _CUT_HOPS // 2) * mel.HOP_SAMPLES)
+        return SegmentPosition(len(self._texts), (quietest + _CUT_HOPS // 2) * mel.HOP_SAMPLES)
 
-    def close_segment(self, cut: Place, text: str) -> None:
+    def close_segment(self, cut: SegmentPosition, text: str) -> None:
         """Keep the text of the open segment up to ``cut``; what follows is the open one now."""
         self._texts.append(text)
         self._mel.drop_before(cut.sample)
@@ -117,7 +117,7 @@ class Utterance:
         """All closed segments' text, and then that of the open one."""
         return " ".join(text for text in (*self._texts, open_text) if text)
 
-    def only_silence_between(self, start: Place, end: Place) -> bool:
+    def only_silence_between(self, start: SegmentPosition, end: SegmentPosition) -> bool:
         """Tell whether nothing was said from ``start`` to ``end``, judged by loudness alone."""
         if start.segment != end.segment or start.sample > end.sample:
             return False

@@ -29,7 +29,7 @@ from duologue.engines.payloads import (
 from duologue.engines.runners import mel
 from duologue.engines.runners.apart import step_apart
 from duologue.engines.runners.asr.repetition import first_turn
-from duologue.engines.runners.asr.utterance import Place, Utterance
+from duologue.engines.runners.asr.utterance import SegmentPosition, Utterance
 from duologue.engines.runners.asr.whisper_model import Floats, Hypothesis, Recognise, load_whisper
 from duologue.engines.runners.contract import Job, Step
 from duologue.engines.runners.registry import RunnerType
@@ -93,10 +93,10 @@ class WhisperSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Text of the open segment up to a place."""
+    """Text of the open segment up to a position."""
 
     final: bool
-    end: Place
+    end: SegmentPosition
     text: str
 
 
@@ -205,8 +205,8 @@ class WhisperRunner:
     def _answers(self, state: _Recognition) -> Sequence[Payload]:
         utterance = state.utterance
         request = state.request
-        if request is None or not utterance.fits(end := utterance.place(request.end_sample)):
-            cut = utterance.cut_place()
+        if request is None or not utterance.fits(end := utterance.position(request.end_sample)):
+            cut = utterance.cut_position()
             utterance.close_segment(cut, self._text(utterance, cut, final=True))
             state.answer = None
             return ()
@@ -221,7 +221,7 @@ class WhisperRunner:
         return (Transcript(utterance.text_with(text), request.kind, request.end_sample),)
 
     @staticmethod
-    def _known(state: _Recognition, end: Place, final: bool) -> str | None:
+    def _known(state: _Recognition, end: SegmentPosition, final: bool) -> str | None:
         """The last answer, where only silence came after it and it was decoded as well as now."""
         answer = state.answer
         if answer is None or (final and not answer.final):
@@ -229,7 +229,11 @@ class WhisperRunner:
         return answer.text if state.utterance.only_silence_between(answer.end, end) else None
 
     def _detailed(
-        self, utterance: Utterance, end: Place, request: DecodeSpeech, options: ListenOptions
+        self,
+        utterance: Utterance,
+        end: SegmentPosition,
+        request: DecodeSpeech,
+        options: ListenOptions,
     ) -> Transcript:
         if end.segment:
             raise EngineError(
@@ -250,18 +254,18 @@ class WhisperRunner:
         details = HeardDetails(words, heard.log_prob, heard.no_speech)
         return Transcript(heard.text, request.kind, request.end_sample, details)
 
-    def _text(self, utterance: Utterance, end: Place, *, final: bool) -> str:
+    def _text(self, utterance: Utterance, end: SegmentPosition, *, final: bool) -> str:
         return self._heard(utterance, end, final=final).text
 
     def _heard(
         self,
         utterance: Utterance,
-        end: Place,
+        end: SegmentPosition,
         *,
         final: bool,
         options: ListenOptions | None = None,
     ) -> Hypothesis:
-        """Hear the open segment up to a place; no text where there was no speech."""
+        """Hear the open segment up to a position; no text where there was no speech."""
         settings = self._settings
         if end.sample < _LEAST_SAMPLES:
             return _NOTHING

@@ -286,7 +286,7 @@ def test_a_long_utterance_is_cut_while_it_goes_on_and_memory_stays_bounded() -> 
     for chunk in long_talk(60):
         job.inputs.append(chunk)
         run(runner, job)
-        longest = max(longest, len(job.state.utterance.frames(job.state.utterance.place(10**9))))
+        longest = max(longest, len(job.state.utterance.frames(job.state.utterance.position(10**9))))
     assert longest < 1600
     decoded = len(model.calls)
     assert decoded >= 3
