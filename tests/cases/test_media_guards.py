@@ -88,12 +88,16 @@ async def test_c75_what_cannot_be_is_refused_with_the_limit(server: Guarded) -> 
         form.add_field("image[]", PNG, filename=f"{number}.png", content_type="image/png")
     async with server.http.post("/v1/images/edits", data=form) as answer:
         assert answer.status == 400
-        assert (await answer.json())["error"]["param"] == "image"
+        error = (await answer.json())["error"]
+        assert error["param"] == "image"
+        assert "more than one image" in error["message"]
 
 
 async def test_c75_a_job_without_memory_fails_alone_and_a_call_keeps_its_voice(
     server: Guarded,
 ) -> None:
+    async with server.call() as call:
+        alone = await call.ask("Talk to me.")
     async with server.call() as call:
         asking = asyncio.create_task(call.ask("Talk to me."))
         big = await server.film(prompt="no memory", size="64x64")
@@ -118,3 +122,4 @@ async def test_c75_a_job_without_memory_fails_alone_and_a_call_keeps_its_voice(
         assert answered.status == "completed"
         assert answered.text == LINE
         assert len(answered.audio) == pytest.approx(len(LINE) * BYTES_PER_CHARACTER, rel=0.05)
+        assert answered.audio == alone.audio

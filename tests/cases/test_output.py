@@ -13,6 +13,7 @@ from duologue.protocol.errors import ErrorCode
 from duologue.protocol.response_events import AudioDelta, ResponseDone
 from duologue.sessions.settings import SessionSettings
 from tests.cases.talk import RATE_HZ, Talk, join, pcm, speech
+from tests.fakes.call import FakeConnection
 from tests.fakes.plugin import STAGE
 
 SETTINGS = SessionSettings(
@@ -98,29 +99,47 @@ def test_c45_a_client_that_takes_nothing_is_let_go_and_leaves_nothing_behind() -
 
 
 def test_c45_clients_that_read_hear_nothing_of_those_that_do_not() -> None:
+    """Twenty stop reading a second into their answers of a minute, beside five that read on."""
     talk = Talk(settings=SETTINGS)
     slow = [join(talk) for _ in range(20)]
-    for client in slow:
+    good = [talk.client, *(join(talk) for _ in range(4))]
+    owners: dict[str, FakeConnection] = {}
+    for client in (*slow, *good):
         client.session.offer(CreateResponse())
-        client.reading = False
-    talk.send(speech(600), CommitAudio(), CreateResponse())
-    heard_at: list[float] = []
-    mine = talk.stage().request.id
-    for _ in range(50):
-        before = len(talk.client.of(AudioDelta))
-        for fake in talk.engine.of(STAGE):
-            if not fake.cancelled and fake.request.id != mine:
-                talk.engine.output(fake.request.id, AudioChunk(pcm(1000), RATE_HZ))
-        talk.engine.output(mine, AudioChunk(pcm(100), RATE_HZ))
-        heard_at += [talk.clock.now()] * (len(talk.client.of(AudioDelta)) - before)
+        owners[talk.engine.of(STAGE)[-1].request.id] = client
+    heard_at: dict[FakeConnection, list[float]] = {client: [] for client in good}
+    for tick in range(600):
+        if tick == 10:
+            for client in slow:
+                client.reading = False
+        for request_id, client in owners.items():
+            if request_id in talk.engine.cancelled:
+                continue
+            # Theirs is made ten times as fast as it is played, as long as it is wanted.
+            size_ms = 100 if client in heard_at else 1000
+            if size_ms * tick < 60_000:
+                before = len(client.of(AudioDelta))
+                talk.engine.output(request_id, AudioChunk(pcm(size_ms), RATE_HZ))
+                more = len(client.of(AudioDelta)) - before
+                heard_at.get(client, []).extend([talk.clock.now()] * more)
+        for client in slow:
+            held = client.session.machine.speaking.buffer.held_bytes
+            assert held <= SETTINGS.output_buffer_bytes
         talk.clock.advance(0.1)
-    gaps = [later - earlier for earlier, later in pairwise(heard_at)]
-    assert max(gaps) <= 0.11
-    talk.finish()
+    for times in heard_at.values():
+        assert max(later - earlier for earlier, later in pairwise(times)) <= 0.11
+    for request_id, client in owners.items():
+        if client in heard_at:
+            talk.engine.complete(request_id)
     talk.play_to_the_end()
-    assert talk.done() == [("completed", None)]
-    talk.clock.advance(60)
-    assert len(talk.manager) == 1
+    for client in good:
+        assert client.last(ResponseDone).response.status == "completed"
+        assert sum(len(delta.delta) for delta in client.of(AudioDelta)) == len(pcm(60_000))
+    # Those that took nothing for too long are gone, and nothing of them is left.
+    assert {client.ended for client in slow} == {ErrorCode.CLIENT_TOO_SLOW}
+    assert len(talk.manager) == len(good)
+    for client in good[1:]:
+        client.session.close("closed")
     talk.close()
 
 

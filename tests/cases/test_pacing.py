@@ -74,16 +74,19 @@ def chunks(frames: int, schedule: tuple[int, ...]) -> list[bytes]:
     return made
 
 
-@pytest.mark.parametrize("schedule", [(1, 4, 25), (10,), (7, 3)], ids=str)
+@pytest.mark.parametrize(
+    ("schedule", "frames"),
+    [((1, 4, 25), 1 + 4 + 2 * 25 + 3), ((10,), 6 * 10 + 3), ((7, 3), 7 + 17 * 3)],
+    ids=lambda each: str(each) if isinstance(each, tuple) else f"{each} frames",
+)
 @pytest.mark.parametrize(
     "wire",
     [PcmFormat(rate=24000), PcmFormat(rate=8000), PcmaFormat(), FloatPcmFormat(rate=48000)],
     ids=lambda wire: f"{wire.__struct_config__.tag} {getattr(wire, 'rate', 8000)}",
 )
 def test_c43_pieces_of_a_vocoder_sound_like_one(
-    schedule: tuple[int, ...], wire: AudioFormat
+    schedule: tuple[int, ...], frames: int, wire: AudioFormat
 ) -> None:
-    frames = 58  # the last three are an odd rest of either schedule
     patch = DuplexPatch(
         audio=AudioPatch(
             output=AudioOutputPatch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.faults.faulty_gateway import pipeline_files
 from tests.faults.gateway_line import COMMIT, CREATE, UPDATE, append, take_turn
 from tests.faults.server_process import server_process
 from tests.patience import PATIENCE_S
-from tests.unit.gateway.raw_websocket import RawWebSocket, Response, connected
+from tests.unit.gateway.raw_websocket import UPGRADE, RawWebSocket, Response, connected
 
 CALLS = 6
 LONG = "and so on " * 50
@@ -157,14 +158,18 @@ async def test_c59_a_call_that_ends_while_the_server_waits_for_it_ends_in_order(
 
 
 async def until_refused(port: int) -> None:
-    """Wait until the server takes nobody in, and says so."""
+    """Wait until the server says that it takes nobody in, and see that it does not."""
     async with asyncio.timeout(PATIENCE_S):
-        while (answer := await ask_ready(port)).status != 503:
+        while (answer := await asked(port, "/ready")).status != 503:
             pass
-    assert answer.json["error"]["code"] == "server_shutting_down"
-    assert int(answer.headers["Retry-After"]) > 0
+    for path in ("/v1/realtime?model=short", DUPLEX_PATH):
+        refused = await asked(port, path, UPGRADE)
+        assert refused.status == 503, refused
+        for each in (answer, refused):
+            assert each.json["error"]["code"] == "server_shutting_down"
+            assert int(each.headers["Retry-After"]) > 0
 
 
-async def ask_ready(port: int) -> Response:
+async def asked(port: int, path: str, headers: Mapping[str, str] | None = None) -> Response:
     async with connected(port) as probe:
-        return await probe.ask("/ready")
+        return await probe.ask(path, headers)
