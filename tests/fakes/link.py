@@ -20,12 +20,14 @@ from duologue.protocol.commands import Command
 from duologue.protocol.events import ErrorBody, Event
 from duologue.protocol.response_events import AudioDelta
 from duologue.sessions.port import Attachment, Batch, CallsBackSound, Delivery, Joined
+from tests.patience import PATIENCE_S
 
 
 async def until(is_so: Callable[[], object]) -> None:
     """Let the loop run until something is so."""
-    while not is_so():  # noqa: ASYNC110 - there is no event for everything that a test looks at
-        await asyncio.sleep(0)
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():  # noqa: ASYNC110 - there is no event for everything that a test looks at
+            await asyncio.sleep(0)
 
 
 def sound(item_id: str, pcm: bytes = b"\x01\x02", response_id: str = "resp_1") -> AudioDelta:

@@ -23,6 +23,7 @@ from tests.faults.gateway_line import (
     until,
 )
 from tests.faults.phases import PHASES, Phase
+from tests.patience import PATIENCE_S
 from tests.unit.gateway.raw_websocket import CLOSE, PING, PONG, TEXT, UPGRADE, connected
 from tests.unit.gateway.small_server import small_server
 
@@ -74,7 +75,9 @@ async def test_a_session_in_a_black_hole_waits_for_its_client_from_the_heartbeat
 async def test_a_loop_that_stands_still_for_longer_than_the_heartbeat_ends_no_call() -> None:
     """C54: all answers go on; nobody is blamed for what could not be read meanwhile."""
     gateway = GatewaySettings(heartbeat_s=2.0)
-    async with serving(line_settings(gateway)) as server:
+    # The callers live in the loop that stands still, and take nothing meanwhile either.
+    patient = SessionSettings(stall_limit_s=BLOCKS * BLOCKED_S + PATIENCE_S)
+    async with serving(line_settings(gateway, patient)) as server:
         blocks = 0
 
         async def hold_a_call() -> None:
