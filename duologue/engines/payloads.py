@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from duologue.core.audio import SAMPLE_BYTES
+from duologue.core.audio import SAMPLE_BYTES, samples_to_ms
 from duologue.engines.answer_payloads import AnswerWords, BeginAnswer
 from duologue.engines.frame_counts import FrameCounts
 from duologue.engines.media_payloads import (
@@ -41,8 +41,14 @@ class AudioChunk(PayloadBase, frozen=True):
         return OVERHEAD_BYTES + len(self.pcm)
 
     def cost(self) -> int:
-        """Return its milliseconds."""
-        return len(self.pcm) * 1000 // (SAMPLE_BYTES * self.rate_hz)
+        """Return its milliseconds, by where in its stream it stands.
+
+        Rounded by themselves, pieces would cost less than what is granted for all of them together,
+        and the shortest nothing at all.
+        """
+        start, rate_hz = self.start_sample, self.rate_hz
+        end = start + len(self.pcm) // SAMPLE_BYTES
+        return samples_to_ms(end, rate_hz) - samples_to_ms(start, rate_hz)
 
 
 class VoiceActivity(PayloadBase, frozen=True):

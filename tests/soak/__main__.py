@@ -27,6 +27,7 @@ from duologue.engines.pipeline import StageSpec
 from tests.faults.faulty_gateway import MARK, environment, write_pipeline
 from tests.faults.server_process import ROOT, ServerProcess, server_process
 from tests.soak.callers import LEAD_S, LIVES, Tally, listen_steadily
+from tests.soak.filling import BRIEF, fill
 from tests.soak.readings import Reading, complaints, parse
 
 CALLERS = 10
@@ -44,11 +45,12 @@ RUNNERS = {
 
 
 def a_config(folder: Path) -> dict[str, Any]:
-    """One model of scripted stages that may be killed, and one that nobody touches."""
+    """One model of scripted stages that may be killed, and two that nobody touches."""
     return {
         "models": [
             {"name": "m", "plugin": "cascaded", "options": {"speech_credit_ms": 400}},
             {"name": "steady", "plugin": "scripted", "options": {"lines": [STEADY_LINE]}},
+            {"name": BRIEF, "plugin": "scripted", "options": {"lines": ["Hm."]}},
         ],
         "engine": {
             "pipelines": ["scripted"],
@@ -98,8 +100,10 @@ class Soak:
         self._began = time.monotonic()
 
     async def run(self, seconds: float) -> None:
-        """Let rounds follow each other; the first one only warms up."""
+        """Let rounds follow each other; what is before the second one only warms up."""
         async with aiohttp.ClientSession() as client:
+            await fill(self._server.port)
+            self._began = time.monotonic()
             await self._round()
             await self._rest(client)
             self.readings.clear()

@@ -110,3 +110,13 @@ def test_audio_costs_its_length_and_all_else_one_unless_it_only_describes(
     payload: Payload, expected: int
 ) -> None:
     assert payload.cost() == expected
+
+
+@pytest.mark.parametrize(("rate_hz", "samples"), [(22_050, 256), (24_000, 10), (8_000, 160)])
+def test_pieces_of_audio_cost_as_much_together_as_their_whole(rate_hz: int, samples: int) -> None:
+    pieces = [
+        AudioChunk(bytes(2 * samples), rate_hz, start)
+        for start in range(0, 40 * rate_hz // samples * samples, samples)
+    ]
+    whole = AudioChunk(bytes(2 * samples * len(pieces)), rate_hz)
+    assert sum(piece.cost() for piece in pieces) == whole.cost() >= 39_900
