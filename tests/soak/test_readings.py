@@ -38,12 +38,15 @@ def test_figures_are_read_as_they_are_published() -> None:
 
 def test_what_stays_the_same_is_no_complaint_and_what_wavers_is_none() -> None:
     assert complaints([reading(130 + n % 3, files=24 + n % 2) for n in range(9)]) == []
+    # The allocator's share comes early, and then no more.
+    assert complaints([reading(130 + 3 * (n > 2)) for n in range(9)]) == []
 
 
 @pytest.mark.parametrize(
     ("growing", "what"),
     [
-        ([reading(130 + 3 * n) for n in range(9)], "memory grew from"),
+        ([reading(130 + 3 * n) for n in range(9)], "memory grew: 133.0, 142.0, 151.0 MB"),
+        ([reading(130 + 2.5 * (n > 5)) for n in range(9)], "memory grew: 130.0, 130.0, 132.5 MB"),
         ([reading(files=24 + n) for n in range(9)], "files grew from"),
         ([reading(tasks=10 + n // 3) for n in range(9)], "tasks grew from"),
         ([reading()], "too few"),
