@@ -5,6 +5,7 @@ This module must not know jobs, nor who orders what.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -33,6 +34,7 @@ class WorkerModel:
         load: Makes the runner, and announces its phases.
         measure: Returns what memory is held.
         share: Makes the runner's part in its device, where it shares one.
+        pause: Waits for so many seconds.
 
     Concurrency:
         Belongs to the working thread.
@@ -46,6 +48,7 @@ class WorkerModel:
         clock: Clock,
         measure: Callable[[], Held] = held,
         share: Callable[[Runner], Turns] = lambda _runner: Unshared(),
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.runner: Runner | None = None
         self.turns: Turns = Unshared()
@@ -60,6 +63,7 @@ class WorkerModel:
         self._clock = clock
         self._measure = measure
         self._share = share
+        self._pause = pause
 
     def load(self) -> None:
         """Load the runner and warm it up.
@@ -71,6 +75,7 @@ class WorkerModel:
         built = self._load(self._wake, self._announce)
         self.turns = self._share(built.runner)
         try:
+            self._claim()
             self._warm_up(built)
         except BaseException:
             self._leave_device()
@@ -85,6 +90,11 @@ class WorkerModel:
         self._announce(WARM_UP)
         built.runner.warm_up()
         self.turns.warm()
+
+    def _claim(self) -> None:
+        """Wait until there is room on the device for what will be put there."""
+        while (again_at := self.turns.claim(now := self._clock.now())) is not None:
+            self._pause(again_at - now)
 
     def _leave_device(self) -> None:
         self.turns.leave()
@@ -135,15 +145,22 @@ class WorkerModel:
         if self.level == DROPPED:
             self.load()
         elif self.level and self.runner is not None:
-            _sleeper(self.runner).wake()
             self.turns = self._share(self.runner)
             try:
-                self.turns.warm()
-            except DuologueError:
+                self._claim()
+                self._back_on_device(_sleeper(self.runner))
+            except BaseException:
                 self._leave_device()
-                _sleeper(self.runner).sleep(self.level)
                 raise
             self.level = 0
+
+    def _back_on_device(self, runner: Sleeper) -> None:
+        runner.wake()
+        try:
+            self.turns.warm()
+        except DuologueError:
+            runner.sleep(self.level)
+            raise
 
 
 def _sleeper(runner: object) -> Sleeper:

@@ -175,8 +175,13 @@ class DeviceArbiter:
             return math.inf
         return self.budget_bytes - sum(seat.resident_bytes for seat in self.seats.values())
 
-    def take_bytes(self, number: int, size_bytes: int, now: float) -> bool:
+    def take_bytes(
+        self, number: int, size_bytes: int, now: float, *, for_good: bool = False
+    ) -> bool:
         """Take memory for a job, or wait for it; who waits longest comes first.
+
+        Args:
+            for_good: It is for the worker's model, and is held for as long as the worker lives.
 
         Returns:
             Whether it was taken. It must not be more than ``room_bytes``.
@@ -187,7 +192,10 @@ class DeviceArbiter:
         seat.wanted_at = now
         if not self._bytes_fit(number, size_bytes, now):
             return False
-        seat.transient_bytes += size_bytes
+        if for_good:
+            seat.resident_bytes += size_bytes
+        else:
+            seat.transient_bytes += size_bytes
         seat.wants_since = 0.0
         return True
 

@@ -54,6 +54,11 @@ class SliceCosts:
         """Tell whether slices of a shape are too long as a rule, not once."""
         return self._too_long.get(shape, 0) >= ENOUGH
 
+    def forget(self, shape: Hashable) -> None:
+        """Forget a shape that does not come again."""
+        self._latest.pop(shape, None)
+        self._too_long.pop(shape, None)
+
     def forget_longest(self, shape: Hashable) -> None:
         """Forget the longest: one that was long by chance must not keep all others waiting.
 

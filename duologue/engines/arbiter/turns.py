@@ -5,18 +5,28 @@ This module must not know executors or what a runner computes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, TypeAlias
 
 import structlog
 
+from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.arbiter.board import Board
 from duologue.engines.arbiter.device_arbiter import Beat, Grant
 from duologue.engines.arbiter.slice_costs import SliceCosts
 from duologue.engines.messages import WorkerSpec
 from duologue.engines.ports import WorkClass
-from duologue.engines.runners.contract import HoldsMemory, Job, KeepsBeat, Runner, Sliced
+from duologue.engines.runners.contract import (
+    HoldsMemory,
+    Job,
+    KeepsBeat,
+    LoadsInParts,
+    Runner,
+    Sliced,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +42,11 @@ PATIENCE_S = 1.0
 LIMIT_EXCEEDED = "limit_exceeded"
 SLICE_TOO_LONG = "slice_too_long"
 
+LOADED_PART_S = 0.010
+"""What a part of loading and warming up is taken for: none of it has been measured."""
+
 _WARM = "warm-up"
+_LOADING = "loading"
 
 Refused: TypeAlias = tuple[Job, EngineError]
 
@@ -43,6 +57,17 @@ class Turns(Protocol):
     Concurrency:
         Belongs to the worker's thread.
     """
+
+    def claim(self, now: float) -> float | None:
+        """Take what the model will hold, before anything of it is on the device.
+
+        Returns:
+            When to ask again, or ``None``: it has been taken, or is not known yet.
+
+        Raises:
+            ConfigError: There will never be room.
+        """
+        ...
 
     def warm(self) -> None:
         """The runner is warm.
@@ -79,6 +104,10 @@ class Turns(Protocol):
 
 class Unshared:
     """The device is the worker's own, or nobody minds."""
+
+    def claim(self, now: float) -> float | None:
+        """Nobody minds."""
+        return None
 
     def warm(self) -> None:
         """Nothing is to be said."""
@@ -157,13 +186,24 @@ class BatchTurns:
     Args:
         number: Of its seat.
         device: For messages.
+        pause: Waits for so many seconds.
     """
 
-    def __init__(self, board: Board, number: int, runner: Runner, device: str) -> None:
+    def __init__(
+        self,
+        board: Board,
+        number: int,
+        runner: Runner,
+        device: str,
+        clock: Clock | None = None,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._board = board
         self._number = number
         self._runner = runner
         self._device = device
+        self._clock = clock or SystemClock()
+        self._pause = pause
         self._longest_s = board.look().longest_slice_s
         self._costs = SliceCosts(self._longest_s)
         self._held: dict[str, int] = {}
@@ -173,6 +213,36 @@ class BatchTurns:
         board.sit(number, is_batch=True)
         if isinstance(runner, Sliced):
             runner.slice_s = self._longest_s  # warm-up is to be measured in such slices
+        if isinstance(runner, LoadsInParts):
+            runner.turn = self.turn
+            self._costs.add(_LOADING, min(LOADED_PART_S, self._longest_s))
+
+    def claim(self, now: float) -> float | None:
+        """Take its memory once there is room beside the jobs of others."""
+        runner = self._runner
+        if not isinstance(runner, LoadsInParts) or not isinstance(runner, HoldsMemory):
+            return None
+        size_bytes = runner.resident_bytes
+        with self._board.deciding() as arbiter:
+            room = arbiter.room_bytes()
+            if size_bytes > room:
+                taken = False
+            else:
+                taken = arbiter.take_bytes(self._number, size_bytes, now, for_good=True)
+        if size_bytes > room:
+            raise _no_room(size_bytes, room, self._board)
+        return None if taken else now + MEMORY_RETRY_S
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait until a part of loading may begin; it has ended behind this."""
+        while (again_at := self._ask(_LOADING, now := self._clock.now())) is not None:
+            self._pause(again_at - now)
+        try:
+            yield
+        finally:
+            with self._board.deciding() as arbiter:
+                arbiter.ended(self._number, self._clock.now())
 
     def warm(self) -> None:
         """Say what it holds for good, and check that its slices can be short enough."""
@@ -187,6 +257,7 @@ class BatchTurns:
                 f"{self._device} with calls, which step every {2000 * longest_s:g} ms: a slice may "
                 f"take half of that, {1000 * longest_s:g} ms. Give it a device of its own"
             )
+        self._costs.forget(_LOADING)
         if part_s:
             self._costs.add(_WARM, part_s)
 
@@ -212,7 +283,9 @@ class BatchTurns:
 
     def wait_until(self, jobs: Sequence[Job], now: float) -> float | None:
         """Ask for a slice."""
-        shape = self._shape(jobs)
+        return self._ask(self._shape(jobs), now)
+
+    def _ask(self, shape: Hashable, now: float) -> float | None:
         cost_s = self._costs.of(shape)
         with self._board.deciding() as arbiter:
             answer = arbiter.ask(self._number, cost_s, now)
@@ -303,11 +376,16 @@ def _declare(board: Board, number: int, runner: Runner) -> None:
         return
     size_bytes = runner.resident_bytes
     with board.deciding() as arbiter:
-        room = arbiter.room_bytes()
+        seat = arbiter.seats[number]
+        room = arbiter.room_bytes() + seat.resident_bytes  # what it has claimed is its own
         if size_bytes <= room:
-            arbiter.seats[number].resident_bytes = size_bytes
+            seat.resident_bytes = size_bytes
     if size_bytes > room:
-        raise ConfigError(
-            f"a model takes {size_bytes} bytes of its device, where {room:.0f} are left of "
-            f"{board.budget_bytes} (engine.device_bytes): give it another device"
-        )
+        raise _no_room(size_bytes, room, board)
+
+
+def _no_room(size_bytes: int, room: float, board: Board) -> ConfigError:
+    return ConfigError(
+        f"a model takes {size_bytes} bytes of its device, where {room:.0f} are left of "
+        f"{board.budget_bytes} (engine.device_bytes): give it another device"
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -158,11 +159,26 @@ class Sliced(Protocol):
 
 
 @runtime_checkable
+class LoadsInParts(Protocol):
+    """A runner of batch work that is built in the host's memory, and asks to use its device.
+
+    Args:
+        turn: Set before ``warm_up``, ``sleep`` and ``wake`` on a device that is shared. All that
+            these do on the device they do in parts, each within ``with turn():``. To enter waits
+            until a part may begin, and sets ``slice_s`` of one that is ``Sliced``. A part has ended
+            when the device has done it.
+    """
+
+    turn: Callable[[], AbstractContextManager[None]]
+
+
+@runtime_checkable
 class HoldsMemory(Protocol):
     """A runner that knows what it takes of its device.
 
     Args:
-        resident_bytes: For as long as it lives; asked for once it is warm.
+        resident_bytes: For as long as it lives; asked for once it is warm, and before anything of
+            it is on its device of one that ``LoadsInParts``.
     """
 
     @property

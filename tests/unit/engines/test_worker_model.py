@@ -160,6 +160,12 @@ class Seat(Unshared):
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.refusal: ConfigError | None = None
+        self.unclaimable: ConfigError | None = None
+
+    def claim(self, now: float) -> float | None:
+        if self.unclaimable is not None:
+            raise self.unclaimable
+        return None
 
     def warm(self) -> None:
         self.calls.append("warm")
@@ -188,6 +194,58 @@ def test_asleep_it_holds_no_part_of_its_device_and_one_that_finds_none_sleeps_on
     assert scene.model.wake().level == 0
     assert seat.calls == ["warm", "leave", "warm", "leave", "warm"]
     assert scene.model.turns is seat
+
+
+class Full(Seat):
+    """There is room for it at the third time of asking."""
+
+    def __init__(self, calls: list[str]) -> None:
+        super().__init__()
+        self.calls = calls
+        self.asked = 0
+
+    def claim(self, now: float) -> float | None:
+        self.asked += 1
+        self.calls.append("claim")
+        return None if self.asked % 3 == 0 else now + 0.5
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_nothing_is_put_on_a_device_before_there_is_room(level: int) -> None:
+    scene = Scene(Dozing, (1, 2))
+
+    def share(runner: object) -> Full:
+        assert isinstance(runner, Dozing)
+        return Full(runner.calls)
+
+    scene.model = WorkerModel(
+        *(scene.load, lambda: None, scene.phases.append, scene.clock, scene.measure),
+        share=share,
+        pause=scene.clock.advance,
+    )
+    scene.model.load()
+    assert scene.made[0].calls == ["claim", "claim", "claim", "warm_up", "warm"]
+    scene.model.sleep(level)
+    scene.made[-1].calls.clear()
+    rested = scene.model.wake()
+    assert (rested.level, rested.took_s) == (0, 1.0 if level == 1 else 2.0)
+    woken = "wake" if level == 1 else "warm_up"
+    assert scene.made[-1].calls == ["claim", "claim", "claim", woken, "warm"]
+
+
+def test_one_that_cannot_have_room_sleeps_on_and_was_not_woken() -> None:
+    scene = Scene(Dozing, (1, 2))
+    seat = Seat()
+    scene.model = WorkerModel(
+        *(scene.load, lambda: None, scene.phases.append, scene.clock, scene.measure),
+        share=lambda _runner: seat,
+    )
+    scene.model.load()
+    scene.model.sleep(1)
+    seat.unclaimable = ConfigError("no room is left on this device")
+    assert (scene.model.wake().message, scene.model.level) == (seat.unclaimable.message, 1)
+    assert scene.made[0].calls == ["warm_up", "sleep 1"]
+    assert seat.calls == ["warm", "leave", "leave"]
 
 
 def test_one_that_starts_asleep_loads_when_it_wakes() -> None:

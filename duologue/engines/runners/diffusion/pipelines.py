@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -17,6 +18,7 @@ from diffusers.models.attention_dispatch import AttentionBackendName
 
 from duologue.core.errors import ConfigError, EngineError, OutOfMemory
 from duologue.engines.runners.diffusion.batching import UNSUPPORTED
+from duologue.engines.runners.diffusion.moving import Turn, move_in_parts
 from duologue.engines.runners.diffusion.projection_cache import (
     ProjectionCache,
     found_projections,
@@ -46,10 +48,10 @@ _DTYPES = {
 
 
 class Pipelines:
-    """A pipeline that is loaded.
+    """A pipeline that is loaded, and not on its device before it is moved there.
 
     Args:
-        load: Makes the pipeline on its device.
+        load: Makes the pipeline.
 
     Raises:
         ConfigError: It cannot be loaded, or something that the settings name is not there.
@@ -115,15 +117,21 @@ class Pipelines:
         # Models may share tensors, as embeddings.
         return sum({t.data_ptr(): t.numel() * t.element_size() for t in tensors}.values())
 
-    def move(self, device: str) -> None:
+    def move(self, device: str, turn: Turn = nullcontext) -> None:
         """Move all weights, and forget what was computed from them.
+
+        Args:
+            turn: Each part of it is done within one.
 
         Raises:
             OutOfMemory: There is no room for them; they are on the host then.
         """
         self.free()
         try:
-            self.base.to(device)
+            for model in self.base.components.values():
+                if isinstance(model, torch.nn.Module):
+                    move_in_parts(model, torch.device(device), turn)
+            self.base.to(device)  # what is no weight; and it takes note of where it is
         except torch.OutOfMemoryError as exc:
             self.base.to("cpu")
             raise OutOfMemory(f"the pipeline has no room on {device}") from exc
@@ -172,7 +180,7 @@ def takes(pipe: Any) -> set[str]:
 
 
 def from_folder(settings: DiffusionSettings) -> Any:
-    """Load a pipeline as ``save_pretrained`` writes it.
+    """Load a pipeline as ``save_pretrained`` writes it, into the host's memory.
 
     Raises:
         ConfigError: There is none, or it cannot be loaded.
@@ -186,7 +194,7 @@ def from_folder(settings: DiffusionSettings) -> Any:
         )
     except (OSError, ValueError, AttributeError, ImportError) as exc:
         raise ConfigError(f"the pipeline {folder} cannot be loaded: {exc}") from exc
-    return pipe.to(settings.device)
+    return pipe
 
 
 def _set_attention(pipe: Any, backend: str) -> None:

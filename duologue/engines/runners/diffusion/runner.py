@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,6 +31,7 @@ from duologue.engines.runners.diffusion.batching import (
 )
 from duologue.engines.runners.diffusion.device_errors import is_full, is_lost
 from duologue.engines.runners.diffusion.device_queue import DeviceQueue, queue_of
+from duologue.engines.runners.diffusion.moving import Turn
 from duologue.engines.runners.diffusion.pipelines import Load, Pipelines
 from duologue.engines.runners.diffusion.running import Batch, BatchRun, Phase
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
@@ -90,7 +92,8 @@ class _Active:
 class DiffusionRunner:
     """A diffusers pipeline behind ``step``: a step is one slice.
 
-    ``Sliced`` and ``HoldsMemory`` as well; ``slice_s`` is infinite on a device of its own.
+    ``Sliced``, ``LoadsInParts`` and ``HoldsMemory`` as well; ``slice_s`` is infinite on a device of
+    its own.
 
     Args:
         load: Makes the pipeline; ``None``: from its folder.
@@ -116,10 +119,11 @@ class DiffusionRunner:
         self.pipelines = Pipelines(settings, load)
         self.pipelines.add_points(self._point)
         self._work = SlicedWork("diffusion")
+        self.turn: Turn = nullcontext
         self.longest_part_s = 0.0
         ahead = SHARED_AHEAD if self._queue.is_behind else 0
         self._budget = SliceBudget(settings.slice_ms / 1000, ahead)
-        self.slice_s = math.inf
+        self.slice_s = self._longest_s = math.inf
         self._on_gpu = settings.device.startswith("cuda")
         self._bytes_per_pixel = settings.job_bytes_per_pixel or _PIXEL_BYTES
         self._looked_at = -math.inf
@@ -131,6 +135,8 @@ class DiffusionRunner:
 
     def warm_up(self) -> None:
         """Make a small one of what will be asked for, and measure its slices and its memory."""
+        self._longest_s = self.slice_s
+        self.pipelines.move(self._settings.device, self._device_turn)
         ask = self._warm_ask()
         if ask is not None:
             # The first one loads kernels and chooses among them: the second is like those after.
@@ -190,13 +196,21 @@ class DiffusionRunner:
     def sleep(self, level: int) -> None:
         """Keep the weights in the host's memory, or let go of the thread that calls into them."""
         if level == OFFLOADED:
-            self.pipelines.move("cpu")
+            self.pipelines.move("cpu", self._device_turn)
         else:
             self._work.close()
 
     def wake(self) -> None:
         """Have the weights on the device again."""
-        self.pipelines.move(self._settings.device)
+        self.pipelines.move(self._settings.device, self._device_turn)
+
+    @contextmanager
+    def _device_turn(self) -> Iterator[None]:
+        """A part of what is done on the device outside of ``step``."""
+        with self.turn():
+            yield
+            if self._is_shared:
+                self._queue.finish()
 
     def _begin(self, jobs: Sequence[Job]) -> dict[str, EngineError]:
         """Begin a batch; returns what is refused of those that wait."""
@@ -241,7 +255,8 @@ class DiffusionRunner:
         try:
             while not active.ended:
                 phase = active.phase
-                active.ended = self._advance()
+                with self.turn():
+                    active.ended = self._advance()
                 longest_s[phase] = max(longest_s[phase], self.longest_part_s)
         finally:
             self._active = None
@@ -263,13 +278,13 @@ class DiffusionRunner:
         if not self._is_shared or vae is None or settings.vae_tile:
             return longest_s
         tiles = smaller_tiles(vae, max(ask.width, ask.height))
-        if tiles and not settings.vae_tiling and longest_s["ends"] > self.slice_s:
+        if tiles and not settings.vae_tiling and longest_s["ends"] > self._longest_s:
             raise ConfigError(
                 f"the VAE works for {1000 * longest_s['ends']:.1f} ms at a time; on a device that "
-                f"calls use it may for {1000 * self.slice_s:g} ms. Give it vae_tiling: true, or "
+                f"calls use it may for {1000 * self._longest_s:g} ms. Give it vae_tiling: true, or "
                 "the model a device of its own"
             )
-        while settings.vae_tiling and tiles and longest_s["ends"] > self.slice_s * TILE_SHARE:
+        while settings.vae_tiling and tiles and longest_s["ends"] > self._longest_s * TILE_SHARE:
             set_tile(vae, tiles.pop(0))
             self._make(ask)
             longest_s = self._measured(ask)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
@@ -10,6 +11,7 @@ from duologue.engines.arbiter.device_arbiter import Beat
 from duologue.engines.arbiter.slice_costs import ENOUGH
 from duologue.engines.arbiter.turns import (
     LIMIT_EXCEEDED,
+    LOADED_PART_S,
     LONGEST_WAIT_S,
     PATIENCE_S,
     SLICE_TOO_LONG,
@@ -22,6 +24,7 @@ from duologue.engines.messages import Share, WorkerSpec
 from duologue.engines.payloads import TextDelta
 from duologue.engines.ports import WorkClass
 from duologue.engines.runners.contract import Job
+from tests.fakes.clock import FakeClock
 from tests.fakes.sliced_runner import (
     SlicedRunner,
     SlicedSettings,
@@ -149,6 +152,103 @@ class TestMemory:
         assert turns.admitted(waiting, NOW) == (waiting, [])
         turns.over(waiting[0])
         free.close()
+
+
+class Loading(SlicedRunner):
+    """``LoadsInParts``."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(SlicedSettings(**settings), spend=lambda _s: None)  # type: ignore[arg-type]
+        self.turn: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+class TestLoading:
+    """What a worker does on its device before it has jobs, and beside those of others."""
+
+    def seated(
+        self, board: Board, runner: Loading, pause: Callable[[float], None] | None = None
+    ) -> tuple[BatchTurns, FakeClock]:
+        clock = FakeClock(NOW)
+        own = Board.opened_again(board.fd)
+        return BatchTurns(own, FILMS, runner, "gpu", clock, pause or clock.advance), clock
+
+    def test_room_is_taken_before_anything_is_there(self, board: Board) -> None:
+        turns, _ = self.seated(board, Loading(model_bytes=600))
+        assert turns.claim(NOW) is None
+        assert board.look().held_bytes == 600
+        turns.warm()
+        assert board.look().held_bytes == 600, "it is the same room"
+        turns.leave()
+        assert board.look().held_bytes == 0
+
+    def test_it_waits_for_the_jobs_of_others_and_then_comes_first(self, board: Board) -> None:
+        others = batch(board, sliced(bytes_per_letter=100))
+        jobs = [job("abcde", "first"), job("abcde", "second")]
+        assert others.admitted(jobs[:1], NOW)[0] == jobs[:1]
+        turns, _ = self.seated(board, Loading(model_bytes=600))
+        again_at = turns.claim(NOW)
+        assert again_at is not None
+        assert again_at > NOW
+        assert board.look().held_bytes == 500
+        assert others.admitted(jobs, NOW + 0.01)[0] == jobs[:1], "it waits longer than the second"
+        others.over(jobs[0])
+        assert turns.claim(NOW + 0.02) is None
+        assert board.look().held_bytes == 600
+
+    def test_one_that_will_never_have_room_does_not_start(self, board: Board) -> None:
+        first, _ = self.seated(board, Loading(model_bytes=600))
+        first.claim(NOW)
+        second = BatchTurns(Board.opened_again(board.fd), PICTURES, Loading(model_bytes=401), "gpu")
+        with pytest.raises(ConfigError, match=r"401 bytes.* 400 are left"):
+            second.claim(NOW)
+
+    def test_each_part_waits_for_the_steps_of_calls(self, board: Board) -> None:
+        waited: list[float] = []
+
+        def pause(seconds: float) -> None:
+            waited.append(seconds)
+            clock.advance(seconds)
+            board.publish(CALLS, Beat(clock.now() + 0.07, clock.now() + 0.15, 0.02))
+
+        runner = Loading()
+        turns, clock = self.seated(board, runner, pause)
+        board.sit(CALLS, is_batch=False)
+        board.publish(CALLS, Beat(busy_until=NOW + 0.015))
+        with turns.turn():
+            assert waited == [pytest.approx(0.015)]
+            (seat,) = [each for each in board.look().seats.values() if each.is_batch]
+            assert seat.runs_until > clock.now()
+            assert 0 < runner.slice_s <= PERIOD_S / 2 - LOADED_PART_S
+            clock.advance(0.01)
+        assert board.look().seats[FILMS].runs_until == 0
+        assert board.look().seats[FILMS].used_s == pytest.approx(0.01)
+
+    def test_a_part_that_breaks_off_leaves_the_device_to_others(self, board: Board) -> None:
+        turns, _ = self.seated(board, Loading())
+        with pytest.raises(MemoryError), turns.turn():
+            raise MemoryError
+        assert board.look().seats[FILMS].runs_until == 0
+
+    def test_where_so_much_time_is_never_left_it_takes_what_there_is(self, board: Board) -> None:
+        def pause(seconds: float) -> None:
+            clock.advance(seconds)
+            board.publish(CALLS, Beat(clock.now(), clock.now() + 0.025, 0.01))
+
+        turns, clock = self.seated(board, Loading(), pause)
+        board.sit(CALLS, is_batch=False)
+        board.publish(CALLS, Beat(NOW, NOW + 0.025, 0.01))
+        with turns.turn():
+            assert PATIENCE_S < clock.now() - NOW < 2 * PATIENCE_S
+
+    def test_what_parts_of_loading_take_says_nothing_of_jobs(self, board: Board) -> None:
+        runner = Loading(part_s=0.002)
+        turns, clock = self.seated(board, runner)
+        with turns.turn():
+            clock.advance(0.03)
+        runner.warm_up()
+        turns.warm()
+        assert turns.wait_until([job("a")], clock.now()) is None
+        assert runner.slice_s == pytest.approx(PERIOD_S / 2 - 0.002)
 
 
 class TestRealtime:

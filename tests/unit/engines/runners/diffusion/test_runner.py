@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from duologue.core.errors import ConfigError, OutOfMemory
 from duologue.engines.lifecycle_port import OFFLOADED
 from duologue.engines.media_payloads import DrawImage, ImageData, LoraChoice, StepsDone
 from duologue.engines.payloads import TextDelta
-from duologue.engines.runners.contract import HoldsMemory, Sliced
+from duologue.engines.runners.contract import HoldsMemory, LoadsInParts, Sliced
 from duologue.engines.runners.diffusion.device_queue import HostQueue
 from duologue.engines.runners.diffusion.runner import DiffusionRunner
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
@@ -395,6 +396,37 @@ def test_what_a_request_takes_is_known_from_its_pixels(tiny: Tiny) -> None:
     assert isinstance(runner, HoldsMemory)
     assert isinstance(runner, Sliced)
     assert runner.resident_bytes > 100_000
+
+
+def test_all_that_is_done_before_there_are_jobs_is_done_in_turns(tiny: Tiny) -> None:
+    settings = DiffusionSettings(
+        folder=str(tiny("sd3")), call=WORDS, warm_width=64, warm_height=48, slice_ms=0.01
+    )
+    runner = DiffusionRunner(settings, lambda: None)
+    assert isinstance(runner, LoadsInParts)
+    turns, is_mine = 0, False
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        nonlocal turns, is_mine
+        assert not is_mine
+        turns, is_mine = turns + 1, True
+        yield
+        is_mine = False
+
+    def see(_module: Any, _args: Any) -> None:
+        assert is_mine
+
+    runner.turn, runner.slice_s = turn, 0.0
+    for block in runner.pipelines.base.transformer.transformer_blocks:
+        block.register_forward_pre_hook(see)
+    runner.pipelines.base.vae.decoder.register_forward_pre_hook(see)
+    runner.warm_up()
+    assert turns > 20, "not all at once"
+    before = turns
+    runner.pipelines.move("meta", runner._device_turn)
+    tensors = len(list(runner.pipelines.base.transformer.state_dict()))
+    assert turns - before >= tensors
 
 
 class TestProjections:
