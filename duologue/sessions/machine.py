@@ -64,7 +64,6 @@ class SessionMachine:
         "ended",
         "extensions",
         "extras",
-        "has_output",
         "history",
         "id",
         "lifetime",
@@ -128,8 +127,6 @@ class SessionMachine:
         self._watchdog = parts.watchdog
         self._audience = parts.audience
         self._router = parts.router
-        self.has_output = self.speaking.has_output
-        """Tells whether ``pull`` would return something."""
 
     @property
     def config(self) -> SessionConfig:
@@ -180,7 +177,7 @@ class SessionMachine:
                 self.timing_changed = True
                 return self._conclude(now)
             # The same as ``_conclude``, for what seldom leads to more than sound.
-            if speaking.buffer.held_bytes and self.lifetime.waiting_since is None:
+            if speaking.buffer.held_bytes:
                 self._note_waiting(now)
             return self.requests.take_effects() if self.requests.effects else ()
         self.timing_changed = True
@@ -252,6 +249,10 @@ class SessionMachine:
         if self.extras.idle_timeout_s is not None and not self._person.away:
             deadline = min(deadline, self.extras.idle_at())
         return deadline
+
+    def has_output(self) -> bool:
+        """Tell whether ``pull`` would return something; let time pass first."""
+        return self.speaking.has_output()
 
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
         """Return what may be sent to the client now, and the effects of sending it."""

@@ -78,7 +78,6 @@ class Session:
         "_busy",
         "_closed",
         "_engine_effects",
-        "_has_output",
         "_now",
         "_observer",
         "_on_closed",
@@ -131,7 +130,6 @@ class Session:
         self.edge_plays = False
         self.opened_at = self._now()
         self._timer_at = math.inf
-        self._has_output = machine.has_output
         self._seq = 0
         """The number of the latest event. Nobody else counts them."""
 
@@ -275,6 +273,9 @@ class Session:
                     ErrorCode.INVALID_EVENT_ACK,
                 )
 
+    def _has_output(self) -> bool:
+        return self.machine.has_output()
+
     def _next_deadline(self) -> float:
         return self.machine.next_deadline()
 
@@ -314,7 +315,8 @@ class Session:
             self._busy = False
 
     def _take_in(self, item: SessionInput) -> None:
-        now, observer = self._now(), self._observer
+        clock, observer = self._now, self._observer
+        now = clock()
         if isinstance(item, AppendAudio) and now < observer.heard_due_at:
             observer.heard_bytes += len(item.audio)
         else:
@@ -324,7 +326,8 @@ class Session:
             self._perform(effects)
 
     def _take_output(self, max_bytes: int) -> list[Delivery]:
-        now = self._now()
+        clock = self._now
+        now = clock()
         events, effects = self.machine.pull(now, max_bytes)
         deliveries = []
         seq, observer = self._seq, self._observer

@@ -174,7 +174,8 @@ class CallbackQueue(WebSocketDataQueue):
         """Take a message from the parser."""
         kind = data[0]
         if kind is TEXT_MESSAGE or kind is BINARY_MESSAGE:
-            self._taker.on_message(data[1])
+            on_message = self._taker.on_message
+            on_message(data[1])
         else:
             self._taker.on_control(kind, data[1])
 

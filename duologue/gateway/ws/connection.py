@@ -157,15 +157,15 @@ class Connection:
         self._channel.hold(self._pressed)
 
     def _write(self, port: SessionPort) -> None:
-        channel = self._channel
+        channel, encode, send = self._channel, self._encode, self._send
         for _ in range(PULLS_AT_ONCE):
             if not channel.can_send():
                 break
             batch = port.pull(PULL_BYTES)
             for delivery in batch.deliveries:
-                message = self._encode(delivery.event, delivery.seq)
+                message = encode(delivery.event, delivery.seq)
                 if message is not None:
-                    self._send(message)
+                    send(message)
             if not batch.more:
                 return
         self._hand_to_task()

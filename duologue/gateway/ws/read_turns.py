@@ -106,7 +106,8 @@ class PacedParser:
 
     def data_received(self, data: bytes) -> None:
         """Take bytes: a few at once, many in turns."""
-        self._heartbeat.heard_at = self._now()
+        clock = self._now
+        self._heartbeat.heard_at = clock()
         if self._rest:
             self._rest += data
         elif len(data) <= SLICE_BYTES:

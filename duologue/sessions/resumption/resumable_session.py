@@ -61,7 +61,6 @@ class ResumableSession(Session):
         earlier, self._attachment = self._attachment, attachment
         self.machine.heard_by(sound_under_way(attachment))
         self._woken = False
-        self._has_output = resumption.has_output  # until it has said what comes first
         if earlier is not None:
             words = [] if last_words is None else [Delivery(UNNUMBERED, last_words)]
             earlier.on_let_go(ErrorCode.STALE_LEASE, words)
@@ -96,6 +95,9 @@ class ResumableSession(Session):
         if self.machine.ended is None:
             self._resumption.on_acknowledged(seq)
 
+    def _has_output(self) -> bool:
+        return self._resumption.due or self.machine.has_output()
+
     def _next_deadline(self) -> float:
         return min(super()._next_deadline(), self._resumption.lease.expires_at())
 
@@ -107,11 +109,8 @@ class ResumableSession(Session):
         return deliveries
 
     def _take_what_comes_first(self, max_bytes: int) -> list[Delivery]:
-        resumption = self._resumption
-        deliveries = resumption.pull(max_bytes, self._now(), latest=self._seq)
+        deliveries = self._resumption.pull(max_bytes, self._now(), latest=self._seq)
         self._seq = max([self._seq, *(each.seq for each in deliveries)])
-        if not resumption.due:
-            self._has_output = self.machine.has_output
         return deliveries
 
     def _set_timer(self) -> None:

@@ -57,7 +57,6 @@ class Resumption:
         "_greeting",
         "_inherited",
         "_machine",
-        "_machine_has_output",
         "_resumed_at",
         "_token_maker",
         "due",
@@ -76,7 +75,6 @@ class Resumption:
         machine.outlive()
         self._machine = machine
         self._inherited = inherited
-        self._machine_has_output = machine.has_output
         self._token_maker = terms.new_token
         token = terms.new_token()
         self._first: str | None = token
@@ -187,10 +185,6 @@ class Resumption:
         )
         machine.reattach(now, self._rewind(self.journal, received, latest, now))
         return replaced(machine.id, generation)
-
-    def has_output(self) -> bool:
-        """Tell whether something may be sent now."""
-        return self.due or self._machine_has_output()
 
     def pull(self, max_bytes: int, now: float, *, latest: int) -> list[Delivery]:
         """Return what comes before what the machine has to say; about ``max_bytes`` at most.

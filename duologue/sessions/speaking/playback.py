@@ -7,7 +7,6 @@ not know responses or text.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -51,7 +50,7 @@ class PlaybackLedger:
 
         self._silencer = silencer
         self._rate_hz = rate_hz
-        self._items: OrderedDict[str, _Item] = OrderedDict()
+        self._items: dict[str, _Item] = {}
         self._busy_until = float("-inf")
 
     def lead_s(self, now: float) -> float:
@@ -69,7 +68,7 @@ class PlaybackLedger:
         if item is None:
             item = self._items[item_id] = _Item()
             if len(self._items) > REMEMBERED_ITEMS:
-                self._items.popitem(last=False)
+                del self._items[next(iter(self._items))]
         item.sent += samples
         begins = now if now > self._busy_until else self._busy_until
         item.played_by = self._busy_until = begins + samples / self._rate_hz

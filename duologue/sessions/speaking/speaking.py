@@ -76,7 +76,6 @@ class Speaking:
         "_showing",
         "buffer",
         "echo",
-        "get",
         "has_news",
         "has_spoken",
         "overflowed",
@@ -108,8 +107,6 @@ class Speaking:
         self._showing = Showing(history, self.buffer, self._conversation_id)
         self._extended = False
         self._responses: dict[str, Response] = {}
-        self.get = self._responses.get
-        """Returns a response that has not ended, by its id. Asked for each frame, so no method."""
         self.pacing = Pacing(pace, self.buffer, self.playback, rate_hz)
 
     def extend(self) -> None:
@@ -126,6 +123,10 @@ class Speaking:
             if not response.out_of_band:
                 return response
         return None
+
+    def get(self, response_id: str) -> Response | None:
+        """Return a response that has not ended, by its id."""
+        return self._responses.get(response_id)
 
     def all(self) -> list[Response]:
         """Return the responses that have not ended."""
