@@ -286,7 +286,7 @@ def test_a_prompt_that_is_too_long_fails_alone(llm: Jobs) -> None:
 
 def speak(tts: Jobs, text: str) -> tuple[bytes, list[SpeechMark]]:
     """Speak an answer cut into clauses, as the plugin does."""
-    cutter = ClauseCutter(ClauseLimits())
+    cutter = ClauseCutter(ClauseLimits(first_break=3, first_most=5))
     clauses = [*cutter.feed(text), *cutter.finish()]
     payloads = [SpeakText(speakable(clause.text).text, clause.end) for clause in clauses]
     outputs = tts.outputs_of(payloads)

@@ -27,11 +27,11 @@ class ClauseSettings(Section):
     first_pause_words: Words = 1
     """The first clause ends at a comma after at least so many words ..."""
 
-    first_break_words: Words = 5
+    first_break_words: Words = 3
     """... or before a word that begins a phrase, after at least so many ..."""
 
-    first_most_words: Words = 9
-    """... or anywhere after so many. More sound better and come later."""
+    first_most_words: Words = 5
+    """... or wherever a speaker could stop, after so many. More sound better and come later."""
 
     most_words: Words = 40
     """No clause is longer."""

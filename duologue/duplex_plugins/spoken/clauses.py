@@ -34,6 +34,22 @@ _BEGIN_A_PHRASE = frozenset(
         *("into", "through", "is", "are", "was", "were"),
     )
 )
+_LEAN_ON_THE_NEXT = frozenset(
+    (
+        *("a", "an", "the", "this", "these", "those", "some", "any", "no", "every", "each"),
+        *("my", "your", "his", "her", "its", "our", "their", "of", "to", "as", "about", "around"),
+        *("be", "been", "am", "i'm", "it's", "that's", "you're", "can", "could", "will", "would"),
+        *("should", "must", "may", "might", "do", "does", "did", "don't", "has", "have", "had"),
+        *("not", "very", "more", "most", "almost", "approximately", "i", "you", "he", "she", "it"),
+        *("we", "they", "hundred", "thousand", "million", "billion"),
+    )
+)
+"""With those that begin a phrase: a speaker does not stop behind them."""
+_LEANING_WORDS = 4
+"""So many words, at most, a first clause grows beyond its limit rather than end in a bad place."""
+_LEAST_BREAK, _LEAST_MOST = 5, 9
+"""Limits of later clauses, however little speech is ahead of the listener."""
+_OPENING = '"“‘(['
 _CODE = re.compile(r"```[\s\S]*?```")
 _LONGEST_CODE_CHARS = 2000
 
@@ -61,11 +77,12 @@ class ClauseLimits:
     Args:
         first_pause: The first clause ends at a comma after at least so many ...
         first_break: ... or before a word that begins a phrase, after at least so many ...
-        first_most: ... or anywhere after so many.
+        first_most: ... or anywhere after so many, but not behind "the" or within a name, unless
+            a few more words have not helped.
         pause: A later clause ends at a comma after at least so many, or earlier while little
             speech is ahead of the listener; likewise the next two.
         phrase_break: As ``first_break``.
-        most: As ``first_most``.
+        most: No clause is longer.
         reserve: How many words a model writes while a person hears one.
     """
 
@@ -83,6 +100,8 @@ class _Lengths:
     pause: int
     phrase_break: int
     most: int
+    leaning: int = 0
+    """So many more, where it would end in a bad place."""
 
 
 class ClauseCutter:
@@ -144,29 +163,46 @@ class ClauseCutter:
                 if words >= lengths.pause and _is_pause(until_word, text[end:]):
                     return end
             if words >= lengths.most and is_whole and not word[-1:].isdigit():
-                return end
+                is_bad = words < lengths.most + lengths.leaning and _leans(word, text[end:])
+                if not is_bad:
+                    return end
             previous_end = end
         return None
 
     def _lengths(self) -> _Lengths:
         limits = self._limits
         if not self._words_given:
-            return _Lengths(limits.first_pause, limits.first_break, limits.first_most)
+            return _Lengths(
+                limits.first_pause, limits.first_break, limits.first_most, _LEANING_WORDS
+            )
         ahead = self._words_given * limits.reserve
         return _Lengths(
             pause=round(min(limits.pause, max(2, ahead / 3))),
-            phrase_break=round(min(limits.phrase_break, max(limits.first_break, ahead / 1.6))),
-            most=round(min(limits.most, max(limits.first_most, ahead))),
+            phrase_break=round(min(limits.phrase_break, max(_LEAST_BREAK, ahead / 1.6))),
+            most=round(min(limits.most, max(_LEAST_MOST, ahead))),
         )
 
 
 def _begins_phrase(match: re.Match[str], words: int, lengths: _Lengths) -> bool:
-    if words < lengths.phrase_break or match.group().lower() not in _BEGIN_A_PHRASE:
+    if words < lengths.phrase_break:
+        return False
+    if match.group()[0] in _OPENING:
+        return True
+    if match.group().lower() not in _BEGIN_A_PHRASE:
         return False
     after = match.string[match.end() :]
     # Without white space it may become another word. If the end of the sentence is known already,
     # it is the better place.
     return bool(after) and not _ENDS.intersection(after)
+
+
+def _leans(word: str, after: str) -> bool:
+    """Tell whether ``word`` belongs to what follows, or is part of a name that goes on."""
+    following = after.lstrip()
+    if word[:1].isupper() and following[:1].isupper():
+        return True
+    said = word.strip(_OPENING).lower().replace("’", "'")
+    return said in _LEAN_ON_THE_NEXT or said in _BEGIN_A_PHRASE or bool(_ABBREVIATION.search(word))
 
 
 def _is_end(text: str, after: str) -> bool:

@@ -110,6 +110,43 @@ def test_the_limits_of_the_first_clause_can_be_set() -> None:
     assert texts(text, first_pause=3, first_break=20, first_most=4)[0] == "Sure, you could watch"
 
 
+EARLY = {"first_break": 3, "first_most": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("The capital of France is Paris.", "The capital of France"),
+        ("You can take a train or a bus.", "You can take a train"),
+        ("You can make it with the eggs at home.", "You can make it"),
+        # Not behind a word that belongs to the next one, nor within a name or a number
+        ("Try to think about all the good things.", "Try to think about all"),
+        ("Most people like to see the moon rise.", "Most people like to see"),
+        ("You could also visit Mount Everest then.", "You could also visit Mount Everest"),
+        ("Its age must be 14 billion years then.", "Its age must be 14 billion years"),
+        ("One can always ask Dr. Smith again.", "One can always ask Dr. Smith"),
+        # Before what is quoted or in brackets
+        ('I would read "The Little Prince" first.', "I would read"),
+        ("Add some more water (half a cup) now.", "Add some more water"),
+        # A bad place after all, rather than none
+        ("To the of a my to the of a my to the of a my.", "To the of a my to the of a"),
+    ],
+)
+def test_an_early_first_clause_ends_where_a_speaker_could_stop(text: str, first: str) -> None:
+    assert texts(text, **EARLY)[0] == first
+
+
+def test_an_early_first_clause_does_not_wait_to_see_the_next_word_whole() -> None:
+    cutter = ClauseCutter(ClauseLimits(**EARLY))
+    assert list(cutter.feed("You could try reading books")) == []
+    assert list(cutter.feed(" o")) == [Clause("You could try reading books", 27)]
+
+
+def test_clauses_after_a_short_first_one_are_as_long_as_ever() -> None:
+    text = "Sure, you can walk home now and then take a long warm bath there."
+    assert texts(text, **EARLY) == texts(text)
+
+
 def test_a_number_is_not_parted_from_its_unit() -> None:
     text = "It is about as tall as 12 meters or more."
     assert texts(text, first_break=20, first_most=7)[0] == "It is about as tall as 12 meters"
@@ -169,4 +206,4 @@ def test_no_clause_is_longer_than_the_limit(words: list[str]) -> None:
     clauses = cut([f" {word}" for word in words], limits)
     lengths = [len(clause.text.split()) for clause in clauses]
     assert all(length <= limits.most for length in lengths)
-    assert all(length <= limits.first_most for length in lengths[:1])
+    assert all(length <= limits.first_most + 4 for length in lengths[:1])
