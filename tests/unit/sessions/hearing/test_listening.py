@@ -158,7 +158,7 @@ def test_server_vad_means_what_the_client_said() -> None:
     assert began == (SpeechBegan(0),)
     assert listening.speech_ms == 64
     listening.on_activity(VoiceActivity(0.04, 5 * 512))
-    assert listening.floor.state is FloorState.SPEAKING
+    assert listening.floor.state is FloorState.PAUSING
     listening.on_activity(VoiceActivity(0.04, 6 * 512))
     assert listening.floor.state is FloorState.SILENT
 
