@@ -51,6 +51,9 @@ from duologue.engines.payloads import (
     ToolCallDelta,
 )
 
+_UNSURE = " .,;:!?…-—"
+"""What a recogniser ends half a sentence with says nothing."""
+
 _Written = TextDelta | ToolCallDelta | TokenUsage
 
 
@@ -164,7 +167,7 @@ class CascadedPlugin:
         match turn.kind:
             case TurnKind.STARTED:
                 yield from self._drop_speculation(state)
-                yield from self._prefill(state)
+                yield from self._prefill(state, state.history)
             case TurnKind.RESUMED | TurnKind.ABANDONED:
                 yield from self._drop_speculation(state)
             case TurnKind.COMMITTED:
@@ -175,8 +178,9 @@ class CascadedPlugin:
     def _transcript(self, state: State, transcript: UserTranscript) -> Iterator[PluginEffect]:
         item_id, text = transcript.item_id, transcript.text
         match transcript.kind:
-            case TranscriptKind.PARTIAL:
-                return
+            case TranscriptKind.PARTIAL if self._may_read_on(state):
+                said = _with_text(state.history, item_id, text.rstrip(_UNSURE))
+                yield from self._prefill(state, said)
             case TranscriptKind.SPECULATIVE if state.pausing and not state.idle_turns:
                 yield from self._speculate(state, item_id, text)
             case TranscriptKind.FINAL:
@@ -211,11 +215,17 @@ class CascadedPlugin:
         if draft is not None and not draft.ended:
             yield StopRequest(draft.key)
 
-    def _prefill(self, state: State) -> Iterator[PluginEffect]:
+    @staticmethod
+    def _may_read_on(state: State) -> bool:
+        """Tell whether half a sentence is worth reading: the rest of it is read sooner then."""
+        busy = state.pausing or state.speculation is not None or state.prefill_key is not None
+        return not (busy or state.waiting or state.idle_turns)
+
+    def _prefill(self, state: State, conversation: tuple[ItemView, ...]) -> Iterator[PluginEffect]:
         if not self._settings.prefill or state.answers:
             return
         try:
-            request = prefill_request(state.history, state.config, self._settings)
+            request = prefill_request(conversation, state.config, self._settings)
         except LimitExceeded:
             return
         if _has_read(state.read, request.messages):
@@ -244,7 +254,7 @@ class CascadedPlugin:
 
     def _configured(self, state: State, config: PluginConfig) -> Iterator[PluginEffect]:
         state.config = config
-        yield from self._prefill(state)
+        yield from self._prefill(state, state.history)
         if state.greeting:
             yield BeginResponse()
 
@@ -408,10 +418,15 @@ class CascadedPlugin:
 
 
 def _has_read(read: tuple[ChatMessage, ...], messages: tuple[ChatMessage, ...]) -> bool:
-    """Tell whether ``messages`` hold nothing new: the newest answer is the model's own."""
-    known = len(read)
-    unread = [message.role for message in messages[known:]]
-    return bool(known) and messages[:known] == read and unread in ([], ["assistant"])
+    """Tell whether ``messages`` hold nothing new; of the last one the beginning is enough."""
+    *known, last = messages
+    same = read[len(known) : len(messages)]
+    return (
+        read[: len(known)] == tuple(known)
+        and bool(same)
+        and same[0].role == last.role
+        and same[0].content.startswith(last.content)
+    )
 
 
 def _with_text(conversation: tuple[ItemView, ...], item_id: str, text: str) -> tuple[ItemView, ...]:

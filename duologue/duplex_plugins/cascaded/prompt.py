@@ -57,10 +57,14 @@ def prefill_request(
 ) -> ChatRequest:
     """Build a request that only lets the model read what is known of the next prompt.
 
+    The person's words come next: where nothing is known of them, that they come.
+
     Raises:
         LimitExceeded: As ``chat_request`` does.
     """
     messages = _messages(conversation, config, settings, config.tools)
+    if not messages or messages[-1].role != "user":
+        messages = (*messages, ChatMessage("user", ""))
     return ChatRequest(
         messages=messages, max_tokens=0, tools=config.tools, adapter=settings.llm_adapter
     )

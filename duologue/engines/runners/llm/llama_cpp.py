@@ -202,6 +202,8 @@ class LlamaCppRunner:
         # The answer is looked at between two batches of the prompt, so that it can be stopped.
         body["return_progress"] = True
         body["repeat_penalty"] = self._settings.repeat_penalty
+        # Who only reads ahead does not know yet that an answer comes next.
+        body["add_generation_prompt"] = task.request.max_tokens > 0
         return body
 
 

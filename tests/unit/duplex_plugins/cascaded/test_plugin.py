@@ -287,12 +287,52 @@ def test_new_instructions_are_read_ahead() -> None:
     assert "system: Rhyme." in prompt(call.llm())
 
 
-def test_after_an_answer_there_is_nothing_to_read_ahead() -> None:
+def test_after_an_answer_the_model_reads_that_the_person_speaks() -> None:
     call = Call()
     call.pause()
     call.commit()
     call.answer("Paris.")
+    call.turn(TurnKind.STARTED, "u2")
+    assert call.llm().request.max_tokens == 0
+    assert prompt(call.llm())[-2:] == ["assistant: Paris.", "user: "]
+    call.end_stage(call.llm().key)
     assert call.turn(TurnKind.STARTED, "u2") == []
+
+
+def test_what_the_person_has_said_so_far_is_read_and_not_twice() -> None:
+    call = Call()
+    call.turn(TurnKind.STARTED)
+    call.end_stage(call.llm().key)
+    call.transcript(TranscriptKind.PARTIAL, "What is the.")
+    assert call.llm().request.max_tokens == 0
+    assert prompt(call.llm())[-1] == "user: What is the"
+    call.end_stage(call.llm().key)
+    assert call.transcript(TranscriptKind.PARTIAL, "What is the") == []
+    assert call.transcript(TranscriptKind.PARTIAL, "What is") == []
+    call.transcript(TranscriptKind.PARTIAL, "What was the")
+    assert prompt(call.llm())[-1] == "user: What was the"
+
+
+def test_half_a_sentence_is_not_read_while_the_model_has_better_to_do() -> None:
+    call = Call()
+    call.turn(TurnKind.STARTED)
+    reading = call.llm().key
+    assert call.transcript(TranscriptKind.PARTIAL, "What is") == []
+    call.end_stage(reading)
+    call.turn(TurnKind.PAUSING)
+    assert call.transcript(TranscriptKind.PARTIAL, "What is") == []
+    call.transcript(TranscriptKind.SPECULATIVE, QUESTION)
+    assert call.transcript(TranscriptKind.PARTIAL, "What is") == []
+
+
+def test_for_a_client_that_does_not_ask_for_answers_half_a_sentence_is_not_read() -> None:
+    call = Call()
+    call.pause()
+    call.turn(TurnKind.COMMITTED)
+    call.turn(TurnKind.STARTED, "u2")
+    for reading in call.running("llm"):
+        call.end_stage(reading.key)
+    assert call.transcript(TranscriptKind.PARTIAL, "Another", "u2") == []
 
 
 def test_what_a_client_adds_is_read_while_the_person_speaks() -> None:
@@ -303,7 +343,7 @@ def test_what_a_client_adds_is_read_while_the_person_speaks() -> None:
     answered = ItemView(id="d", role="assistant", text="Hi Ann.")
     call.give(ConversationChanged((asked, answered)))
     call.turn(TurnKind.STARTED)
-    assert prompt(call.llm())[-1] == "assistant: Hi Ann."
+    assert prompt(call.llm())[-2:] == ["assistant: Hi Ann.", "user: "]
 
 
 def test_reading_ahead_and_speculation_can_be_switched_off() -> None:

@@ -113,6 +113,13 @@ def test_reading_ahead_asks_for_no_answer() -> None:
     view = conversation("Hi", "Hello!")
     request = prefill_request(view, CONFIG, SETTINGS)
     assert request.max_tokens == 0
+    known = chat_request(view, CONFIG, SETTINGS).messages
+    assert request.messages == (*known, ChatMessage("user", ""))
+
+
+def test_reading_ahead_ends_with_what_the_person_has_said_so_far() -> None:
+    view = conversation("Hi", "Hello!", "What is")
+    request = prefill_request(view, CONFIG, SETTINGS)
     assert request.messages == chat_request(view, CONFIG, SETTINGS).messages
 
 

@@ -87,6 +87,7 @@ def test_an_answer_comes_as_text_then_usage() -> None:
     assert body["messages"] == [{"role": "user", "content": "Hi"}]
     assert body["max_tokens"] == 10
     assert body["cache_prompt"]
+    assert body["add_generation_prompt"]
 
 
 def test_tokens_are_handed_on_while_more_are_written() -> None:
@@ -105,8 +106,10 @@ def test_tokens_are_handed_on_while_more_are_written() -> None:
 
 
 def test_reading_ahead_writes_nothing() -> None:
-    jobs, _ = jobs_on(lambda _: [READING, text("Hello"), USAGE])
+    jobs, server = jobs_on(lambda _: [READING, text("Hello"), USAGE])
     assert jobs.outputs_of([ask(max_tokens=0)]) == [TokenUsage(9, 0, 4)]
+    (body,) = server.asked
+    assert not body["add_generation_prompt"]
 
 
 def test_several_answers_are_written_at_once() -> None:
