@@ -103,6 +103,7 @@ def summary(rows: Sequence[Row], system: str) -> Row:
     line |= {step: _median(own, step) for step in STEPS}
     line |= {
         "p90_s": _percentile_90(own, "first_audible_s"),
+        "gap_p90_s": _percentile_90(own, "gap_s"),
         "cpu_s": _median(own, "cpu_s"),
         "answered": sum(row["first_audible_s"] is not None for row in own),
         "coherent": sum(row["incoherence"] is None for row in own),
@@ -126,6 +127,7 @@ def figures(rows: Sequence[Row], summaries: Sequence[Row]) -> dict[str, Any]:
         "baseline_median_s": base["first_audible_s"],
         "baseline_p90_s": base["p90_s"],
         "baseline_first_audio_median_s": base["first_audio_s"],
+        "gap_p90_s": ours["gap_p90_s"],
         "cpu_s_per_turn": ours["cpu_s"],
         "baseline_cpu_s_per_turn": base["cpu_s"],
         "coherent": ours["coherent"],
@@ -178,9 +180,16 @@ def _moments(call: Call, answer: Answer | None, said_s: float, end_s: float) -> 
         "first_audio_s": after_end(answer.first_audio_s if answer else None),
         "first_audible_s": after_end(answer.first_audible_s() if answer else None),
         "audio_s": answer.audio_s if answer else 0.0,
+        "gap_s": _gap_s(answer) if answer else None,
         "responses": len(call.answers),
         "status": answer.status if answer else "none",
     }
+
+
+def _gap_s(answer: Answer) -> float:
+    """How long a loudspeaker that plays at once has nothing to play before the answer is over."""
+    assert answer.first_audio_s is not None
+    return max(0.0, answer.playback_end_s() - answer.first_audio_s - answer.audio_s)
 
 
 def _judged(row: Row, question: Question) -> Row:
