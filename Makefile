@@ -256,7 +256,8 @@ NIXL_VENV := .venv-nixl
 
 .PHONY: check-nixl
 check-nixl: $(NIXL_VENV)/.ready ## Test payloads between machines over NIXL (installs 70 MB; minutes)
-	$(NIXL_VENV)/bin/python -m pytest tests/unit/engines/transport tests/state/test_transport_nixl.py $(ARGS)
+	$(NIXL_VENV)/bin/python -m pytest tests/unit/engines/transport tests/state/test_transport_nixl.py \
+		tests/unit/engines/executors/test_remote_payloads.py $(ARGS)
 
 $(NIXL_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 	@echo "== installing NIXL into $(NIXL_VENV)"

@@ -42,8 +42,20 @@ def bring_along(pids: Iterable[int]) -> None:
     """Raise the sessions of processes that `go_first` does not reach.
 
     A nice value is inherited; that of a session is not, and our server's workers lead sessions of
-    their own. Without this they would share the cores with all others, one part each.
+    their own. Without this they would share the cores with all others, one part each. All are
+    raised by the same amount: a worker that has yielded to the others still does.
     """
     for pid in pids:
         with suppress(FileNotFoundError):  # it has ended, or there are no autogroups
-            Path(f"/proc/{pid}/autogroup").write_text(str(AHEAD))
+            autogroup = Path(f"/proc/{pid}/autogroup")
+            autogroup.write_text(str(raised(autogroup.read_text())))
+
+
+def raised(session: str) -> int:
+    """Return the value of a session that is put ahead, from what the system says of it.
+
+    Args:
+        session: As ``/autogroup-33 nice 10``. One that is ahead already stays as it is.
+    """
+    own = int(session.split()[-1])
+    return own if own < 0 else AHEAD + own

@@ -7,7 +7,9 @@ import os
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -25,7 +27,16 @@ from tests.patience import until
 from tests.unit.engines.executors.kinds import KINDS, Ear, open_files, spec, stop
 from tests.unit.engines.executors.test_large_payloads import MIB, Ends, image, request
 
-Executors = Mapping[str, HoldsPayloads]
+TRANSPORTS = ("zeromq", *(("nixl",) if find_spec("nixl_cu12") else ()))
+"""``make check-nixl`` has both."""
+
+
+class Reached(NamedTuple):
+    """An executor and how its workers get what is large."""
+
+    name: str
+    executor: HoldsPayloads
+    transport: str
 
 
 @pytest.fixture
@@ -33,21 +44,27 @@ def runner_env(tmp_path: Path) -> Mapping[str, str]:
     return installed(tmp_path)
 
 
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> str:
+    """Its name in pipelines."""
+    return str(request.param)
+
+
 @pytest_asyncio.fixture
-async def of_kind(process_kind: str) -> AsyncIterator[tuple[str, HoldsPayloads]]:
-    """An executor with processes, and by which name pipelines have it."""
+async def of_kind(process_kind: str, transport: str) -> AsyncIterator[Reached]:
+    """An executor with processes, and by which names pipelines have it and its transport."""
     made = KINDS[process_kind].make()
     assert isinstance(made, HoldsPayloads)
-    yield process_kind.partition("_")[0], made
+    yield Reached(process_kind.partition("_")[0], made, transport)
     await made.close()  # type: ignore[attr-defined]
 
 
 async def test_payloads_of_all_sizes_come_through_unchanged_and_in_order(
-    runner_env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads]
+    runner_env: Mapping[str, str], of_kind: Reached
 ) -> None:
-    _, executor = of_kind
+    executor = of_kind.executor
     ear = Ear()
-    told = spec("copying", env=runner_env, transport="zeromq", slab_bytes=8 * MIB)
+    told = spec("copying", env=runner_env, transport=of_kind.transport, slab_bytes=8 * MIB)
     worker = await executor.start(told, ear)  # type: ignore[attr-defined]
     await ear.ready()
     sizes = (0, 4, 60_000, 260_000, 300_000, MIB, 5 * MIB, 12 * MIB, 100)
@@ -63,14 +80,36 @@ async def test_payloads_of_all_sizes_come_through_unchanged_and_in_order(
     await stop(worker, ear)
 
 
+async def test_nothing_is_left_of_workers_that_have_left_or_were_killed(
+    runner_env: Mapping[str, str], of_kind: Reached
+) -> None:
+    files: list[int] = []
+    for number in range(3):
+        ear = Ear()
+        told = spec("copying", env=runner_env, transport=of_kind.transport, slab_bytes=MIB)
+        worker = await of_kind.executor.start(told, ear)  # type: ignore[attr-defined]
+        await ear.ready()
+        worker.send(Open("a", image(number, 300_000)))
+        await ear.ended("a")
+        files.append(open_files())
+        if number % 2:
+            worker.kill()
+            await ear.lost()
+        else:
+            await stop(worker, ear)
+    # Libraries keep some that they have opened for the first one.
+    await until(lambda: open_files() < files[0])
+    assert of_kind.executor.held_bytes == 0
+
+
 @asynccontextmanager
 async def two_stages(
-    env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads], /, **second: object
+    env: Mapping[str, str], of_kind: Reached, /, **second: object
 ) -> AsyncIterator[Engine]:
-    name, executor = of_kind
+    name, executor = of_kind.name, of_kind.executor
 
     def stage(called: str, **fields: object) -> StageSpec:
-        values = {"env": dict(env), "executor": name, "transport": "zeromq", **fields}
+        values = {"env": dict(env), "executor": name, "transport": of_kind.transport, **fields}
         return StageSpec(name=called, runner="copying", max_jobs=8, **values)
 
     pipeline = Pipeline(name="two", stages=(stage("first"), stage("second", **second)))
@@ -87,10 +126,9 @@ async def two_stages(
         await engine.stop()
 
 
-async def test_what_one_stage_makes_reaches_the_next_and_the_caller_and_nothing_is_left(
-    runner_env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads]
+async def test_what_one_stage_makes_reaches_the_next_and_the_caller(
+    runner_env: Mapping[str, str], of_kind: Reached
 ) -> None:
-    files = open_files()
     ends = Ends()
     async with two_stages(runner_env, of_kind) as engine:
         for number in range(20):
@@ -103,11 +141,10 @@ async def test_what_one_stage_makes_reaches_the_next_and_the_caller_and_nothing_
             image(number) for number in range(20)
         ]
         await until(lambda: engine.held_bytes == 0)
-    await until(lambda: open_files() <= files)
 
 
 async def test_cancelled_requests_give_their_memory_back(
-    runner_env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads]
+    runner_env: Mapping[str, str], of_kind: Reached
 ) -> None:
     ends = Ends()
     async with two_stages(runner_env, of_kind) as engine:
@@ -122,7 +159,7 @@ async def test_cancelled_requests_give_their_memory_back(
 
 
 async def test_a_stage_that_is_killed_fails_what_it_had_not_read_and_comes_back(
-    runner_env: Mapping[str, str], of_kind: tuple[str, HoldsPayloads]
+    runner_env: Mapping[str, str], of_kind: Reached
 ) -> None:
     ends, marked = Ends(), Marked()
     second_env = {**runner_env, **marked.env}
