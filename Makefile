@@ -232,7 +232,8 @@ $(DIFFUSION_VENV)/.ready: pyproject.toml | $(STAMPS)/venv
 check-speech: $(TORCH_VENV)/.ready ## Test speech models on tiny ones, beside transformers
 	$(TORCH_VENV)/bin/python -m pytest -m speech tests/unit/codecs/mimi tests/unit/engines/models \
 		tests/unit/engines/runners/speech tests/path/test_speech_path.py \
-		tests/conformance/test_speech_models.py tests/conformance/test_omni_speech.py $(ARGS)
+		tests/conformance/test_speech_models.py tests/conformance/test_omni_speech.py \
+		tests/conformance/test_omni_call.py $(ARGS)
 
 # Its package pins an old transformers; the rest of what it asks for is for its page and its other codec.
 QWEN_TTS_VENV := .venv-qwen-tts

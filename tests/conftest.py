@@ -58,6 +58,7 @@ NEED_DIFFUSERS = [
 """Files whose tests carry the marker ``diffusion``, likewise."""
 
 NEED_SPEECH = [
+    "conformance/test_omni_call.py",
     "conformance/test_omni_speech.py",
     "conformance/test_speech_models.py",
     "path/test_speech_path.py",

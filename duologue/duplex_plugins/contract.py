@@ -35,6 +35,7 @@ class Capabilities:
         input_rate_hz: Rate of the ``Audio`` inputs and of the session's sample clock.
         output_rate_hz: Rate of the PCM in ``SayAudio``.
         hears_audio: Send ``Audio`` inputs.
+        hears_turns: Committed turns have their ``recording``, padding included.
         reads_transcripts: Send ``UserTranscript``, whether or not the client asked to see it.
         reads_partials: Also while the person still speaks: else only where the client sees it.
         decides_turns: The model itself begins responses (``BeginResponse``) and hears when it is
@@ -56,6 +57,7 @@ class Capabilities:
     input_rate_hz: int = 16000
     output_rate_hz: int = 24000
     hears_audio: bool = False
+    hears_turns: bool = False
     reads_transcripts: bool = False
     reads_partials: bool = False
     decides_turns: bool = False
@@ -117,9 +119,6 @@ class ItemView:
     images: tuple[str, ...] = ()
 
 
-# Inputs
-
-
 class TurnKind(Enum):
     """How the person's floor changed."""
 
@@ -160,6 +159,7 @@ class Turn:
     kind: TurnKind
     item_id: str
     sample: int
+    recording: AudioFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,7 @@ class ResponseRequested:
     """Answer now. Ends with the plugin's ``EndResponse``, or with ``Interrupted``.
 
     Args:
-        out_of_band: Beside the conversation: the answer does not enter it, and others may run at
-            the same time.
+        out_of_band: Beside the conversation, which it does not enter; others may run meanwhile.
     """
 
     response_id: str
@@ -239,8 +238,8 @@ class Interrupted:
     """The response is over: interrupted, cancelled or failed by the session.
 
     Its requests are cancelled already. ``heard`` is the text that was heard, as far as is known.
-    Comes again, also for a response that the plugin has ended itself, when that changes: its
-    playback was cut, or the client knows better.
+    Comes again when that changes (playback was cut, or the client knows better), even after the
+    plugin's ``EndResponse``.
 
     Args:
         cut_sample: Where playback of its speech ended, counted from the start of the response at
@@ -280,9 +279,6 @@ PluginInput = (
     | AudienceChanged
     | Tick
 )
-
-
-# Effects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

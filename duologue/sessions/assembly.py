@@ -95,6 +95,7 @@ def assembled(
         capacity_ms=settings.input_buffer_ms,
         retain=not capabilities.decides_turns,
         transcribe_always=capabilities.reads_transcripts,
+        records=capabilities.hears_turns,
         partials_always=capabilities.reads_partials,
     )
     extensions = None

@@ -1,23 +1,17 @@
 """One answer: text from the language model goes in, transcript and clauses for the voice come out.
 
-Function calls are made after the speech, whole: half a call is of no use to anybody, and the
-client may ask for the next answer as soon as it has run them.
-
 Speech and transcript stay together: a clause's text is said just before its audio, and every mark
 lies on a transcript offset. Pure; must not know turns, speculation or the conversation.
 """
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
     AppendToRequest,
-    CallFunction,
     EndResponse,
     FinishRequest,
     PluginConfig,
@@ -27,29 +21,13 @@ from duologue.duplex_plugins.contract import (
     SayText,
     StartRequest,
 )
+from duologue.duplex_plugins.function_calls import FunctionCalls
 from duologue.duplex_plugins.spoken.clauses import Clause, ClauseCutter, ClauseLimits
 from duologue.duplex_plugins.spoken.normaliser import speakable
 from duologue.engines.payloads import AudioChunk, SpeakText, SpeechMark, TokenUsage, ToolCallDelta
 
-LENGTH_LIMIT = "max_output_tokens"
 BROKE_OFF = "stage_failed"
 """The voice ended before it had said everything."""
-
-BAD_CALL = "tool_call_invalid"
-"""The model called a function that there is not, or with arguments that are no JSON object."""
-
-
-@dataclass(slots=True)
-class _Call:
-    name: str = ""
-    arguments: str = ""
-
-    def is_whole(self) -> bool:
-        """Tell whether its arguments are a JSON object."""
-        try:
-            return isinstance(json.loads(self.arguments or "{}"), dict)
-        except (ValueError, RecursionError):
-            return False
 
 
 class Answer:
@@ -80,7 +58,7 @@ class Answer:
         self._blank = ""
         self._unsaid: deque[Clause] = deque()
         self._spoken_until = 0
-        self._calls: dict[int, _Call] = {}
+        self._calls = FunctionCalls()
         self._usage: TokenUsage | None = None
         self._all_written = False
 
@@ -98,9 +76,7 @@ class Answer:
 
     def on_call(self, piece: ToolCallDelta) -> None:
         """The model wrote more of a function call, which is made when everything is said."""
-        call = self._calls.setdefault(piece.index, _Call())
-        call.name += piece.name
-        call.arguments += piece.arguments
+        self._calls.add(piece)
 
     def on_usage(self, usage: TokenUsage) -> None:
         """What the model read and wrote."""
@@ -170,21 +146,9 @@ class Answer:
         return SayText(self.response_id, text)
 
     def _end(self) -> Iterator[PluginEffect]:
-        usage, tools = self._usage, self._config.tools
-        cut = usage is not None and (usage.cut or usage.output_tokens >= self._max_tokens)
-        calls = list(self._calls.values()) if tools.callable else []
-        if cut and calls and not calls[-1].is_whole():
-            calls.pop()
-        if not all(call.is_whole() and tools.allows(call.name) for call in calls):
-            yield EndResponse(self.response_id, ResponseOutcome.FAILED, BAD_CALL, usage)
-            return
-        for number, call in enumerate(calls if tools.parallel else calls[:1]):
-            arguments = call.arguments or "{}"
-            yield CallFunction(self.response_id, str(number), call.name, arguments)
-        if cut:
-            yield EndResponse(self.response_id, ResponseOutcome.INCOMPLETE, LENGTH_LIMIT, usage)
-        else:
-            yield EndResponse(self.response_id, usage=usage)
+        yield from self._calls.end(
+            self.response_id, self._config.tools, self._usage, self._max_tokens
+        )
 
 
 def _limits(settings: CascadedSettings) -> ClauseLimits:

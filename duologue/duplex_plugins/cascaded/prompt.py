@@ -7,7 +7,8 @@ know which model reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -18,6 +19,8 @@ from duologue.duplex_plugins.contract import ItemView, PluginConfig
 from duologue.engines.payloads import NO_TOOLS, ChatMessage, ChatRequest, Tools
 
 Role = Literal["system", "user", "assistant"]
+
+NO_RECORDINGS: Mapping[str, bytes] = MappingProxyType({})
 
 INTERRUPTED = "..."
 """Follows the heard words of an answer that was interrupted."""
@@ -124,8 +127,8 @@ def _messages(
     elif tools.callable:
         taken = max(taken, tokens(_fixed(config, settings, NO_TOOLS)))
     room = settings.prompt_tokens - taken
-    joined = _joined(conversation)
-    return (*fixed, *retained(joined, room, config.retention, settings.picture_tokens))
+    said = joined(conversation)
+    return (*fixed, *retained(said, room, config.retention, settings.picture_tokens))
 
 
 def _fixed(config: PluginConfig, settings: CascadedSettings, tools: Tools) -> list[ChatMessage]:
@@ -138,10 +141,15 @@ def _fixed(config: PluginConfig, settings: CascadedSettings, tools: Tools) -> li
     return [*fixed, ChatMessage("system", config.instructions)]
 
 
-def _joined(conversation: Iterable[ItemView]) -> list[ChatMessage]:
+def joined(
+    conversation: Iterable[ItemView], recordings: Mapping[str, bytes] = NO_RECORDINGS
+) -> list[ChatMessage]:
     """Drop what says nothing, and make one message of turns that follow each other.
 
     Calls stand in the message that was said before them.
+
+    Args:
+        recordings: Of turns, by their items, for a model that hears: it gets these for their words.
     """
     messages: list[ChatMessage] = []
     for item in conversation:
@@ -155,8 +163,10 @@ def _joined(conversation: Iterable[ItemView]) -> list[ChatMessage]:
                 messages.append(last)
             messages[-1] = msgspec.structs.replace(last, calls=(*last.calls, item.call))
         else:
-            text = SILENCE if item.silence else (item.text or "").strip()
-            if not text and not item.images:
+            sounds = (recordings[item.id],) if item.id in recordings else ()
+            words = "" if sounds else (item.text or "").strip()
+            text = SILENCE if item.silence else words
+            if not text and not item.images and not sounds:
                 continue
             if item.role == "assistant" and item.interrupted:
                 text += INTERRUPTED
@@ -164,6 +174,7 @@ def _joined(conversation: Iterable[ItemView]) -> list[ChatMessage]:
             if last is not None and last.role == item.role and not last.calls:
                 text = f"{last.content} {text}".strip()
                 images = (*last.images, *images)
+                sounds = (*last.recordings, *sounds)
                 messages.pop()
-            messages.append(ChatMessage(item.role, text, images=images))
+            messages.append(ChatMessage(item.role, text, images=images, recordings=sounds))
     return messages

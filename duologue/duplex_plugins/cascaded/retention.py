@@ -20,6 +20,9 @@ CONTEXT_EXCEEDED = "context_length_exceeded"
 
 _CHARS_PER_TOKEN = 3.5
 _TOKENS_PER_MESSAGE = 5
+_TOKENS_PER_HEARD_BYTE = 13 / 32_000
+"""Recordings have 16,000 samples a second, of which models that hear make about 13 tokens."""
+
 _LEAST_CHARS = 200
 _FORGET_AT_ONCE = 4
 """Exchanges, where the client does not say how much to keep. Forgetting one at a time would change
@@ -85,7 +88,8 @@ def retained(
 def _weight(message: ChatMessage, picture_tokens: int) -> float:
     calls = sum(len(call.name + call.arguments) for call in message.calls)
     words = (len(message.content) + calls) / _CHARS_PER_TOKEN
-    return words + len(message.images) * picture_tokens + _TOKENS_PER_MESSAGE
+    heard = sum(map(len, message.recordings)) * _TOKENS_PER_HEARD_BYTE
+    return words + heard + len(message.images) * picture_tokens + _TOKENS_PER_MESSAGE
 
 
 def _exchanges(messages: Sequence[ChatMessage]) -> list[int]:

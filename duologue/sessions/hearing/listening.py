@@ -66,13 +66,18 @@ class PersonTurn:
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """A committed turn: its audio span, and its transcript where that is known already."""
+    """A committed turn: its audio span, and its transcript where that is known already.
+
+    Args:
+        recording: What is in the span, where the plugin hears turns.
+    """
 
     item_id: str
     start_sample: int
     end_sample: int
     transcript: TranscriptReady | None
     transcribing: bool
+    recording: AudioFrame | None = None
 
 
 class Listening:
@@ -82,6 +87,7 @@ class Listening:
         transcribe_always: The plugin reads transcripts, whether or not the client does.
         partials_always: It also reads them while the person speaks.
         retain: Keep audio for commits.
+        records: Turns are committed with what was said in them.
         rate_hz: Rate of the session's sample clock.
     """
 
@@ -95,6 +101,7 @@ class Listening:
         "_partials",
         "_partials_always",
         "_rate_hz",
+        "_records",
         "_reopen_at",
         "_reported",
         "_requests",
@@ -124,6 +131,7 @@ class Listening:
         retain: bool,
         transcribe_always: bool,
         partials_always: bool = False,
+        records: bool = False,
     ) -> None:
         self.audio = InputAudio(config.input_format, rate_hz, capacity_ms, retain=retain)
         self.floor = UserFloor(FloorPolicy(), rate_hz)
@@ -135,6 +143,7 @@ class Listening:
         self._requests = requests
         self._new_id = new_id
         self._rate_hz = rate_hz
+        self._records = records
         self._transcribe_always = transcribe_always
         self._partials_always = partials_always
         self._partials = partials_always
@@ -285,13 +294,19 @@ class Listening:
         if self._transcribing and turn.item_id not in self._transcriber:
             self._transcriber.begin(turn.item_id, self.audio.read(turn.start_sample, end_sample))
         transcript = self._transcriber.commit(turn.item_id, end_sample)
+        recording = self.audio.read(turn.start_sample, end_sample) if self._records else None
         self.audio.drop_before(end_sample)
         # What is left is the silence that ended the turn: padding of the next one, no turn itself.
         self._taken_until = self.audio.next_sample
         if self.floor.goes_on_from is not None:
             self._taken_until = self.floor.goes_on_from
         return Utterance(
-            turn.item_id, turn.start_sample, end_sample, transcript, self._transcribing
+            turn.item_id,
+            turn.start_sample,
+            end_sample,
+            transcript,
+            self._transcribing,
+            recording,
         )
 
     def holds_speech(self) -> bool:

@@ -392,16 +392,22 @@ class Person:
             self._tell(TurnKind.ABANDONED, turn.item_id, self._listening.audio.next_sample, now)
 
     def _tell(self, kind: TurnKind, item_id: str, sample: int, now: float) -> None:
+        self._tell_turn(Turn(kind, item_id, sample), now)
+
+    def _tell_turn(self, turn: Turn, now: float) -> None:
         if self._extensions is not None:
-            self._extensions.turn(kind, now)
+            self._extensions.turn(turn.kind, now)
         self._dialogue.tell_conversation(now)
-        self._dialogue.tell(Turn(kind, item_id, sample), now)
+        self._dialogue.tell(turn, now)
 
     def _commit(self, utterance: Utterance, now: float) -> None:
         self._dialogue.moved_on()
         for event in self._conversation.commit_speech(utterance.item_id):
             self._speaking.emit(event)
-        self._tell(TurnKind.COMMITTED, utterance.item_id, utterance.end_sample, now)
+        turn = Turn(
+            TurnKind.COMMITTED, utterance.item_id, utterance.end_sample, utterance.recording
+        )
+        self._tell_turn(turn, now)
         if utterance.transcript is not None:
             self._transcript(utterance.transcript, now)
         elif utterance.transcribing:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from duologue.duplex_plugins.cascaded.answer import BAD_CALL, BROKE_OFF, LENGTH_LIMIT, Answer
+from duologue.duplex_plugins.cascaded.answer import BROKE_OFF, Answer
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
     AppendToRequest,
@@ -18,6 +18,7 @@ from duologue.duplex_plugins.contract import (
     SayText,
     StartRequest,
 )
+from duologue.duplex_plugins.function_calls import BAD_CALL, LENGTH_LIMIT
 from duologue.engines.payloads import (
     AudioChunk,
     SpeakText,

@@ -12,6 +12,7 @@ from duologue.duplex_plugins.cascaded.prompt import (
     SILENCE,
     callable_now,
     chat_request,
+    joined,
     opening,
     prefill_request,
     unanswered,
@@ -281,3 +282,14 @@ def test_a_silence_that_is_to_be_answered_stands_in_the_prompt_for_itself() -> N
     assert said(chat_request((*conversation("Hello."), silent), CONFIG, PLAIN).messages)[-1] == (
         f"user: Hello. {SILENCE}"
     )
+
+
+def test_a_model_that_hears_gets_recordings_in_place_of_their_words() -> None:
+    first, second, third = (
+        ItemView(id=name, role="user", text=text)
+        for name, text in (("a", "Said."), ("b", None), ("c", "Typed."))
+    )
+    assert joined((first, second, third), {"a": b"1", "b": b"2"}) == [
+        ChatMessage("user", "Typed.", recordings=(b"1", b"2"))
+    ]
+    assert joined((second,)) == []

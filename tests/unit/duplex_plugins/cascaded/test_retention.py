@@ -143,3 +143,8 @@ def test_of_too_many_pictures_the_newest_stay_and_one_in_any_case() -> None:
     assert (kept.content, kept.images) == (last[0].content, ("0.3", "0.4"))
     (kept,) = retained(last, ROOM, Retention(), 1000)
     assert (kept.content, kept.images) == (last[0].content, ("0.4",))
+
+
+def test_a_second_that_was_heard_counts_as_thirteen_tokens() -> None:
+    heard = ChatMessage("user", "", recordings=(bytes(32_000), bytes(32_000)))
+    assert tokens([heard]) - tokens([ChatMessage("user", "")]) == pytest.approx(26)

@@ -82,6 +82,27 @@ def test_a_turn_is_told_to_client_and_plugin_alike() -> None:
     assert len(plugin.of(ResponseRequested)) == 1
 
 
+def test_a_plugin_that_hears_turns_gets_each_with_its_recording() -> None:
+    call, plugin = make_call(Capabilities(hears_turns=True), pipelines=("vad", STAGE))
+    call.hush(20)
+    call.say(10)
+    call.hush(20)
+    *others, committed = plugin.of(Turn)
+    assert [turn.recording for turn in others] == [None] * len(others)
+    recording = committed.recording
+    assert recording is not None
+    assert recording.rate_hz == 16_000
+    assert recording.start_sample + recording.samples == committed.sample
+    assert 4_000 < recording.pcm.count(b"\x01\x00") < recording.samples
+
+    call.send(update(AudioInputPatch(turn_detection=None)))
+    call.send(SPEECH)
+    call.send(CommitAudio())
+    by_hand = plugin.of(Turn)[-1].recording
+    assert by_hand is not None
+    assert by_hand.pcm.count(b"\x01\x00") > 15_000
+
+
 def test_a_pause_that_was_none_is_told_to_the_plugin_alone() -> None:
     call, plugin = make_call()
     call.say(10)
