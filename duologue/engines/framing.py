@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from duologue.core.errors import EngineError
-from duologue.engines.messages import Apart, Freed, Report, ToWorker, WorkerSpec
+from duologue.engines.messages import Apart, Beside, Freed, ReaderGone, Report, ToWorker, WorkerSpec
 
 _LENGTH = struct.Struct("<I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -35,7 +35,7 @@ def _refuse(value: object) -> None:
 _encoder = msgspec.msgpack.Encoder(enc_hook=_refuse)
 _decode_messages = msgspec.msgpack.Decoder(list[ToWorker]).decode
 _decode_report = msgspec.msgpack.Decoder(Report).decode
-_decode_apart = msgspec.msgpack.Decoder(Apart | Freed).decode
+_decode_apart = msgspec.msgpack.Decoder(Beside).decode
 _decode_spec = msgspec.msgpack.Decoder(WorkerSpec).decode
 
 
@@ -70,13 +70,25 @@ def encode_messages(
     return frame(body, limit_bytes)
 
 
-def encode_apart(message: Apart | Freed) -> bytes:
+def encode_apart(message: Beside) -> bytes:
     """Return the frame of what the two ends of a link say to each other."""
     return frame(_APART + _encoder.encode(message))
 
 
 def decode_apart(body: bytes) -> Apart | Freed:
-    """Read such a body, which begins with ``APART``."""
+    """Read such a body, which begins with ``APART``, of an end that is told of no other readers.
+
+    Raises:
+        EngineError: It is told of one.
+    """
+    message = decode_beside(body)
+    if isinstance(message, ReaderGone):
+        raise EngineError(f"{message.reader!r} is no reader of what lies here")
+    return message
+
+
+def decode_beside(body: bytes) -> Beside:
+    """Read such a body."""
     return _decode_apart(memoryview(body)[1:])
 
 

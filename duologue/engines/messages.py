@@ -306,3 +306,16 @@ class Freed(_Message, frozen=True):
     """Whoever was told of these has read them."""
 
     handles: tuple[Handle, ...]
+
+
+class ReaderGone(_Message, frozen=True):
+    """Another worker is dead, and reads nothing any more, whatever it had begun.
+
+    Args:
+        reader: As its reader calls itself to those who write.
+    """
+
+    reader: str
+
+
+Beside = Apart | Freed | ReaderGone

@@ -15,7 +15,7 @@ This module must not know what a payload is part of.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -83,6 +83,19 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Leave nothing behind."""
+        ...
+
+
+@runtime_checkable
+class CountsReads(Protocol):
+    """A store that keeps what is being read until its reader says that it was."""
+
+    def reader_died(self, reader: str) -> None:
+        """A reader certainly touches nothing any more, whatever it had begun.
+
+        Args:
+            reader: Its name.
+        """
         ...
 
 

@@ -21,6 +21,7 @@ from duologue.engines.messages import (
     FromWorker,
     JobOutput,
     JobReport,
+    ReaderGone,
     Report,
 )
 from duologue.engines.transport.apart import whole
@@ -74,6 +75,11 @@ class RemotePayloads:
         end.workers_seat = self._seat(kind, name, room_bytes)
         self.ends.add(end)
         return end
+
+    def tell_gone(self, dead: RemoteEnd) -> None:
+        """A worker reads nothing any more: let those know from whom it may have read."""
+        for end in self.ends - {dead}:
+            end.hear_of(dead.workers_seat.reader)
 
     def _seat(self, kind: str, name: str, room_bytes: int) -> RemoteSeat:
         self._lives += 1
@@ -146,6 +152,11 @@ class RemoteEnd(BesideLink):
                 now.append(message)
         return Report(now, report.step_s) if now or report.step_s else None
 
+    def hear_of(self, reader: str) -> None:
+        """A reader is dead, to which this worker's payloads may have been lent."""
+        if self._relays:
+            self._write(framing.encode_apart(ReaderGone(reader)))
+
     def _fetch(self, awaited: Awaited[FromWorker], message: Apart, get: Get) -> None:
         found: JobOutput | EngineError
         try:
@@ -167,6 +178,7 @@ class RemoteEnd(BesideLink):
             self._hear(Report(ready))
 
     def _stop(self) -> None:
+        self._payloads.tell_gone(self)
         self._in_order.drop_all()
         self._fetcher.close()
         store, self._store = self._store, None

@@ -44,6 +44,11 @@ class RemoteSeat(msgspec.Struct, frozen=True, array_like=True):
     max_bytes: int
     first_generation: int
 
+    @property
+    def reader(self) -> str:
+        """As its reader calls itself to those who write."""
+        return f"{self.name} reads"
+
     def open_store(self) -> Store:
         """Make the writer's end.
 
@@ -83,7 +88,7 @@ class RemoteSeat(msgspec.Struct, frozen=True, array_like=True):
             from duologue.engines.transport.nixl import NixlReader
 
             return NixlReader(
-                f"{self.name} reads", secret=self.secret, max_bytes=self.max_bytes, clock=clock
+                self.reader, secret=self.secret, max_bytes=self.max_bytes, clock=clock
             )
         from duologue.engines.transport.zeromq import ZeromqReader
 

@@ -21,6 +21,7 @@ from duologue.engines.messages import (
     JobEnded,
     OfWorker,
     Open,
+    ReaderGone,
     Report,
     ToWorker,
 )
@@ -28,6 +29,7 @@ from duologue.engines.ports import Outcome
 from duologue.engines.transport.apart import whole
 from duologue.engines.transport.fetcher import Fetcher, Get
 from duologue.engines.transport.in_order import Awaited, InOrder
+from duologue.engines.transport.port import CountsReads
 from duologue.engines.transport.remote_seat import READ_TIMEOUT_S, RemoteSeat
 from duologue.engines.transport.report_encoder import ReportEncoder
 
@@ -67,7 +69,11 @@ class RemoteWorkerEnd:
 
     def take(self, body: bytes) -> None:
         """Take what came apart from the messages; the worker receives it once it was read."""
-        message = framing.decode_apart(body)
+        message = framing.decode_beside(body)
+        if isinstance(message, ReaderGone):
+            if isinstance(self._store, CountsReads):
+                self._store.reader_died(message.reader)
+            return
         if isinstance(message, Freed):
             for handle in message.handles:
                 self._store.free(handle)

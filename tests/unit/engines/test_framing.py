@@ -20,6 +20,7 @@ from duologue.engines.messages import (
     JobOutput,
     JobTaken,
     Open,
+    ReaderGone,
     Ready,
     Report,
     Stop,
@@ -135,3 +136,10 @@ def test_a_long_frame_costs_no_more_than_its_length() -> None:
 def test_a_frame_of_nothing_is_a_broken_stream() -> None:
     with pytest.raises(EngineError, match="a frame of 0 bytes"):
         framing.FrameReader().feed(bytes(4))
+
+
+def test_only_ends_that_have_other_readers_are_told_of_them() -> None:
+    body = framing.encode_apart(ReaderGone("tts/1 reads"))[4:]
+    assert framing.decode_beside(body) == ReaderGone("tts/1 reads")
+    with pytest.raises(EngineError, match="tts/1 reads"):
+        framing.decode_apart(body)

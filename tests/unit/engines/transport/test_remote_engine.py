@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from duologue.engines import framing
 from duologue.engines.media_payloads import ImageData
-from duologue.engines.messages import Append, Cancel, Held, JobEnded, JobOutput, Report
+from duologue.engines.messages import Append, Cancel, Held, JobEnded, JobOutput, ReaderGone, Report
 from duologue.engines.payloads import TextDelta
 from duologue.engines.ports import Outcome
 from duologue.engines.transport.apart import Lent
@@ -156,3 +157,14 @@ class TestRelays:
         await until(lambda: payloads.held_bytes == 0)
         await second.close()
         assert payloads.ends == set()
+
+    async def test_who_wrote_hears_of_readers_that_are_dead(self) -> None:
+        payloads = RemotePayloads()
+        first, second = RemoteLine(payloads, relays=True), RemoteLine(payloads)
+        told: list[bytes] = []
+        first.engine.link_made(told.append, first.engine_got.append)
+        await second.close()
+        (body,) = bodies(b"".join(told))
+        assert framing.decode_beside(body) == ReaderGone(second.engine.workers_seat.reader)
+        first.worker.take(body)  # of ZeroMQ nothing is kept for a reader
+        await first.close()
