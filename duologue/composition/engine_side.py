@@ -43,6 +43,7 @@ from duologue.sessions.via import DIALECT_LABELS, TRANSPORTS
 from duologue.sessions.watching.observer import STALE_AT_SESSION, Observation
 from duologue.settings import Settings
 from duologue.telemetry import Flight, LabelSets, Metrics, keep_flight
+from duologue.telemetry.looks import Look
 from duologue.telemetry.settings import TelemetrySettings
 from duologue.telemetry.tape import MAX_WAITING_BYTES, Recordings
 
@@ -75,7 +76,7 @@ class EngineSide:
         undo.push_async_callback(self.engine.stop)
 
     @property
-    def looks(self) -> tuple[Callable[[], None], ...]:
+    def looks(self) -> tuple[Look, ...]:
         """Publish what nobody writes between scrapes."""
         return (
             self.sessions.note_fills,

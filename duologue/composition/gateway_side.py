@@ -67,6 +67,7 @@ from duologue.jobs.port import JobPort
 from duologue.protocol.json_codec import REALTIME_JSON
 from duologue.settings import Settings
 from duologue.telemetry import LoopLagProbe, Metrics
+from duologue.telemetry.looks import Look
 
 KEEP_ALIVE_S = 75.0
 """An idle HTTP connection is dropped after so long; WebSockets have their own heartbeat."""
@@ -99,7 +100,7 @@ class Ground:
     answers: AnswersPort
     jobs: JobPort | None = None
     lifecycle: LifecyclePort | None = None
-    looks: Sequence[Callable[[], None]] = ()
+    looks: Sequence[Look] = ()
     shared: SharedCount | None = None
     page: FiguresPage | None = None
     is_first: bool = True
@@ -123,7 +124,7 @@ class GatewaySide:
     wyoming: WyomingServer | None
     watch: ConnectionWatch
     lag: LoopLagProbe
-    looks: Sequence[Callable[[], None]]
+    looks: Sequence[Look]
     paths: Sequence[tuple[str, str]]
 
     async def start(self, *, shared_port: bool = False) -> None:
@@ -247,7 +248,7 @@ def make_gateway_side(settings: Settings, ground: Ground) -> GatewaySide:
         metrics,
     )
     door = FrontDoor(access, admission, gateway.http, ground.slots)
-    looks: list[Callable[[], None]] = [*ground.looks, partial(_note_tasks, metrics)]
+    looks: list[Look] = [*ground.looks, partial(_note_tasks, metrics)]
     wyoming = (
         None
         if gateway.wyoming_port is None or not ground.is_first

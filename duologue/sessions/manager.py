@@ -6,7 +6,7 @@ This module must not know connections or what happens in a session.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from duologue.core.clock import Clock
 from duologue.core.errors import CapacityError, ClientError
@@ -104,11 +104,12 @@ class SessionManager:
         now = self._clock.now()
         return [look_at(session, now) for session in self._sessions.values()]
 
-    def note_fills(self) -> None:
-        """Publish how full the bounds are, of the sessions and of the house."""
+    def note_fills(self) -> Iterator[None]:
+        """Publish how full the bounds are, of the sessions and of the house; in pieces."""
         metrics, settings = self._observation.metrics, self._settings
-        note_fills(self._sessions.values(), self.past.held_bytes, settings, metrics)
         metrics.bound_fill["sessions"].set(self._places.fill)
+        sessions = tuple(self._sessions.values())
+        return note_fills(sessions, self.past.held_bytes, settings, metrics)
 
     @property
     def max_sessions(self) -> int:

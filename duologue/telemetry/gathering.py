@@ -6,7 +6,7 @@ Each line gets one label more, ``process``. This module must not know how figure
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -15,6 +15,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from duologue.telemetry.exposition import MetricsCollector, Page
+from duologue.telemetry.looks import Look, take_looks
 from duologue.telemetry.metrics import Metrics
 
 LABEL = "process"
@@ -51,9 +52,7 @@ class FigureTaker:
         refresh: Called before, for those that nobody writes meanwhile.
     """
 
-    def __init__(
-        self, metrics: Metrics, *, version: str, refresh: Sequence[Callable[[], None]] = ()
-    ) -> None:
+    def __init__(self, metrics: Metrics, *, version: str, refresh: Sequence[Look] = ()) -> None:
         self.refresh = refresh
         self._registry = CollectorRegistry()
         self._registry.register(MetricsCollector(metrics, version))
@@ -61,8 +60,7 @@ class FigureTaker:
 
     async def take(self, process: str) -> ProcessFigures:
         """Return them as they are now, under the name of the process."""
-        for look in self.refresh:
-            look()
+        await take_looks(self.refresh)
         return await asyncio.to_thread(self._take, process)
 
     def _take(self, process: str) -> ProcessFigures:

@@ -133,7 +133,7 @@ class Life:
         assert call.manager.detached == 0
         assert call.metrics.sessions_active.value == 0
         assert call.metrics.key_sessions["anybody"].value == 0
-        call.manager.note_fills()
+        tuple(call.manager.note_fills())
         assert call.metrics.journal_bytes.value == 0
         call.client.gone = False
         call.client.read()

@@ -327,7 +327,7 @@ async def live_all(seeds: Iterable[int]) -> None:
         assert server.flights == []
         metrics = server.metrics
         assert metrics.sessions_active.value == 0
-        server.sessions.note_fills()
+        tuple(server.sessions.note_fills())
         assert metrics.journal_bytes.value == 0
 
 

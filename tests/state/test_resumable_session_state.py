@@ -81,7 +81,7 @@ class ResumableModel(SessionModel):
         assert len(self.call.manager) == 0
         assert len(self.call.wheel) == 0
         assert self.call.metrics.sessions_detached.value == 0
-        self.call.manager.note_fills()
+        tuple(self.call.manager.note_fills())
         assert self.call.metrics.journal_bytes.value == 0
         assert all(f.cancelled for f in self.call.engine.running.values())
 

@@ -22,6 +22,7 @@ from duologue.protocol.errors import error_body
 from duologue.protocol.events import ErrorBody
 from duologue.telemetry import Metrics
 from duologue.telemetry.exposition import Exposition, Page
+from duologue.telemetry.looks import Look, take_looks
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -69,7 +70,7 @@ class StatusRoutes:
         host: HostPort,
         admission: Admission,
         metrics: Metrics,
-        refresh: Sequence[Callable[[], None]] = (),
+        refresh: Sequence[Look] = (),
         page: FiguresPage | None = None,
     ) -> None:
         self._refresh = refresh
@@ -129,8 +130,7 @@ class StatusRoutes:
     async def metrics(self, request: web.Request) -> web.Response:
         """Figures in Prometheus' text format."""
         # It takes milliseconds and reads files. The figures may move meanwhile, as between scrapes.
-        for look in self._refresh:
-            look()
+        await take_looks(self._refresh)
         accept = request.headers.get("Accept", "")
         if self._page is not None:
             page = await self._page(accept)

@@ -6,7 +6,7 @@ change a session.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from duologue.sessions.session import Session
@@ -32,6 +32,10 @@ SESSION_NUMBERS = (
     "responses_beside",
 )
 """Those that are counted in something else."""
+
+
+AT_ONCE = 50
+"""Sessions that are looked at before everybody else has a turn: a millisecond of work."""
 
 
 class Fill(NamedTuple):
@@ -73,9 +77,11 @@ def fills_of(session: Session, settings: SessionSettings) -> Iterator[Fill]:
 
 
 def note_fills(
-    sessions: Iterable[Session], past_bytes: int, settings: SessionSettings, metrics: Metrics
-) -> None:
+    sessions: Sequence[Session], past_bytes: int, settings: SessionSettings, metrics: Metrics
+) -> Iterator[None]:
     """Publish what all sessions hold together, and how full the fullest of them is.
+
+    Yields after each ``AT_ONCE`` sessions, and publishes at the end.
 
     Args:
         past_bytes: What is kept of sessions that are over.
@@ -85,7 +91,9 @@ def note_fills(
     metrics.bound_fill["past_conversations"].set(past_bytes / max(1, settings.rollover_bytes))
     held = dict.fromkeys(SESSION_BYTES, 0)
     fullest = dict.fromkeys((*SESSION_BYTES, *SESSION_NUMBERS), 0.0)
-    for session in sessions:
+    for number, session in enumerate(sessions):
+        if number and number % AT_ONCE == 0:
+            yield
         for bound, size, limit in fills_of(session, settings):
             if bound in held:
                 held[bound] += size

@@ -11,7 +11,7 @@ from duologue.protocol.duplex.session_patch import DuplexPatch
 from duologue.protocol.items import InputText, MessageItem
 from duologue.sessions.backlog import INPUT_BYTES, SLICE_BYTES
 from duologue.sessions.settings import SessionSettings
-from duologue.sessions.watching.bounds import SESSION_BYTES, SESSION_NUMBERS, fills_of
+from duologue.sessions.watching.bounds import AT_ONCE, SESSION_BYTES, SESSION_NUMBERS, fills_of
 from duologue.telemetry.metrics import BOUNDS, BYTE_BOUNDS
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
@@ -49,7 +49,7 @@ def test_what_waits_for_a_client_that_does_not_read() -> None:
     assert now["output_buffer"][0] > 3 * len(SECOND)
     assert now["output_events"][0] > 3
     assert now["responses_beside"] == (1, SETTINGS.max_out_of_band_responses)
-    call.manager.note_fills()
+    tuple(call.manager.note_fills())
     fill, size = call.metrics.bound_fill, call.metrics.held_bytes
     assert fill["output_speech"].value == 0.5
     assert size["output_buffer"].value == now["output_buffer"][0]
@@ -86,13 +86,27 @@ def test_the_fullest_session_decides_and_bytes_add_up() -> None:
     for session, size in ((call.session, 100), (other, 700)):
         item = MessageItem(role="user", content=(InputText(text="x" * size),))
         session.offer(CreateItem(item=item))
-    call.manager.note_fills()
+    tuple(call.manager.note_fills())
     assert call.metrics.held_bytes["conversation"].value == 800
     assert call.metrics.bound_fill["conversation"].value == 0.7
     assert call.metrics.held_bytes["past_conversations"].value == 0
     other.close("closed")
-    call.manager.note_fills()
+    tuple(call.manager.note_fills())
     assert call.metrics.held_bytes["conversation"].value == 100
+
+
+def test_many_sessions_are_looked_at_in_pieces() -> None:
+    settings = SETTINGS.model_copy(update={"max_sessions": AT_ONCE + 1})
+    call = FakeCall(FakePlugin(), settings=settings)
+    sessions = [call.session, *(call.manager.open(None) for _ in range(AT_ONCE))]
+    for session in sessions:
+        session.offer(CreateItem(item=MessageItem(role="user", content=(InputText(text="x"),))))
+    pieces = call.manager.note_fills()
+    assert next(pieces, "over") is None
+    assert call.metrics.held_bytes["conversation"].value == 0
+    sessions[-1].close("closed")  # while somebody else has a turn
+    assert next(pieces, "over") == "over"
+    assert call.metrics.held_bytes["conversation"].value >= AT_ONCE
 
 
 def test_what_is_kept_of_calls_that_were_too_old_counts_too() -> None:
@@ -102,7 +116,7 @@ def test_what_is_kept_of_calls_that_were_too_old_counts_too() -> None:
     text = MessageItem(role="user", content=(InputText(text="x" * 250),))
     call.send(CreateItem(item=text))
     call.clock.advance(11)
-    call.manager.note_fills()
+    tuple(call.manager.note_fills())
     held = call.metrics.held_bytes["past_conversations"].value
     assert held >= 250
     assert call.metrics.bound_fill["past_conversations"].value == held / 4096

@@ -67,7 +67,7 @@ def test_a_session_that_cannot_be_let_go_of_holds_its_place_until_it_can() -> No
     call.clock.advance(PERIOD_S)
     assert stage.cancelled
     assert len(call.manager) == 0
-    call.manager.note_fills()
+    tuple(call.manager.note_fills())
     assert call.metrics.sessions_active.value == call.metrics.journal_bytes.value == 0
     assert call.metrics.sessions_reaped.value == 1
     assert call.client.ended == "closed"
