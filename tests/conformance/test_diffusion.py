@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from openai import AsyncOpenAI
 
-from duologue.codecs.pictures import decode
+from duologue.codecs.fmp4.writer import Fmp4Writer
+from duologue.codecs.pictures import decode, encode
 from duologue.gateway.http.settings import HttpSettings
 from duologue.gateway.settings import GatewaySettings
 from duologue.jobs.settings import JobSettings
@@ -23,6 +24,9 @@ from tests.fakes.media_gateway import API_KEY, MediaGateway, media_gateway, medi
 from tests.patience import until
 
 pytestmark = pytest.mark.diffusion
+
+PICTURE_RATE = 16
+"""Pictures a second, where nobody asks for another rate."""
 
 PIPELINE = """
 name: {name}
@@ -73,6 +77,14 @@ async def test_what_the_sdk_gets_is_what_the_library_makes(
         drawn = await client.images.generate(
             model="sd3", prompt="a cat on a chair", n=3, extra_body={"seed": 7}
         )
+        webp = await client.images.generate(
+            model="sd3",
+            prompt="a cat on a chair",
+            size="96x64",  # type: ignore[call-overload]
+            output_format="webp",
+            output_compression=100,
+            extra_body={"seed": 7},
+        )
         stream = await client.images.generate(
             model="sd3",
             prompt="a cat on a chair",
@@ -82,7 +94,11 @@ async def test_what_the_sdk_gets_is_what_the_library_makes(
         )
         events = [event async for event in stream]
         video = await client.videos.create_and_poll(
-            model="wan", prompt="waves", poll_interval_ms=50, extra_body={"num_frames": 9}
+            model="wan",
+            prompt="waves",
+            size="48x32",  # type: ignore[arg-type]
+            poll_interval_ms=50,
+            extra_body={"num_frames": 9, "seed": 7},
         )
         film = (await client.videos.download_content(video.id)).content
 
@@ -97,19 +113,55 @@ async def test_what_the_sdk_gets_is_what_the_library_makes(
         *["image_generation.partial_image"] * 2,
         "image_generation.completed",
     ]
-    assert video.status == "completed"
-    with av.open(io.BytesIO(film)) as file:
-        assert sum(1 for _ in file.decode(video=0)) == 9
+    (wide,) = webp.data or ()
+    assert base64.b64decode(wide.b64_json or "") == await asyncio.to_thread(
+        wide_by_the_library, tiny, "a cat on a chair"
+    )
+    assert (webp.output_format, webp.size) == ("webp", "96x64")
+    assert (video.status, video.size) == ("completed", "48x32")
+    assert film == await asyncio.to_thread(filmed_by_the_library, tiny, 48)
 
 
-def drawn_by_the_library(tiny: Path, prompt: str) -> Any:
+def wide_by_the_library(tiny: Path, prompt: str) -> bytes:
+    """What it makes of another size, as the file that is asked for."""
+    from tests.unit.engines.runners.diffusion.driving import pixels
+
+    return encode(pixels(drawn_by_the_library(tiny, prompt, 96).images[0]), "webp", 100)
+
+
+def filmed_by_the_library(tiny: Path, width: int) -> bytes:
+    """What plain diffusers makes of the prompt, encoded as every film is."""
+    from duologue.engines.runners.diffusion.results import PICTURES_A_CHUNK, to_pixels
+    from tests.unit.engines.runners.diffusion.driving import library
+
+    frames = library(
+        tiny / "wan",
+        prompt="waves",
+        width=width,
+        height=32,
+        num_frames=9,
+        num_inference_steps=3,
+        guidance_scale=3.0,
+        max_sequence_length=32,
+        seed=7,
+        output_type="np",
+    ).frames[0]
+    writer = Fmp4Writer(width, 32, PICTURE_RATE)
+    parts = [
+        writer.add([to_pixels(each) for each in frames[start : start + PICTURES_A_CHUNK]])
+        for start in range(0, len(frames), PICTURES_A_CHUNK)
+    ]
+    return b"".join([*parts, writer.end()])
+
+
+def drawn_by_the_library(tiny: Path, prompt: str, width: int = 64) -> Any:
     """What plain diffusers makes of the prompt, as the requests of these tests ask for it."""
     from tests.unit.engines.runners.diffusion.driving import library
 
     return library(
         tiny / "sd3",
         prompt=prompt,
-        width=64,
+        width=width,
         height=64,
         num_inference_steps=3,
         guidance_scale=3.0,
@@ -130,8 +182,14 @@ async def test_what_the_sdk_for_node_gets_is_what_the_library_makes(
     made = await asyncio.to_thread(drawn_by_the_library, tiny, "a cat")
     image = decode(base64.b64decode(seen["image"]), 1 << 20)
     assert np.array_equal(image, pixels(made.images[0]))
-    with av.open(io.BytesIO(base64.b64decode(seen["film"]))) as file:
+    wide = await asyncio.to_thread(wide_by_the_library, tiny, "a cat")
+    assert base64.b64decode(seen["wide"]) == wide
+    film = base64.b64decode(seen["film"])
+    assert film == await asyncio.to_thread(filmed_by_the_library, tiny, 32)
+    with av.open(io.BytesIO(film)) as file:
         assert sum(1 for _ in file.decode(video=0)) == 9
+    assert seen["partial"] == [0, 1]
+    assert seen["size"] == "64x64"
     assert (seen["images"], seen["edited"], seen["status"]) == (2, 1, "completed")
 
 

@@ -114,6 +114,8 @@ async def test_the_sdk_for_node() -> None:
         seen = await seen_by("media.mjs", f"{gateway.url}/v1", API_KEY, "gpt-image-1", "sora-2")
     assert len(base64.b64decode(seen.pop("film"))) > 1000
     assert probe(base64.b64decode(seen.pop("image"))).width == 64
+    wide = probe(base64.b64decode(seen.pop("wide")))
+    assert (wide.media, wide.width, wide.height) == ("webp", 96, 64)
     assert seen == {
         "partial": [0, 1],
         "images": 2,

@@ -11,6 +11,9 @@ const image = await client.images.generate({ ...asked, n: 2 });
 seen.images = image.data.length;
 seen.size = image.size;
 
+const webp = { size: "96x64", output_format: "webp", output_compression: 100 };
+seen.wide = (await client.images.generate({ ...asked, ...webp })).data[0].b64_json;
+
 const stream = await client.images.generate({ ...asked, stream: true, partial_images: 2 });
 for await (const event of stream) {
   if (event.type === "image_generation.partial_image") seen.partial.push(event.partial_image_index);
