@@ -15,7 +15,7 @@ from duologue.engines.ports import Outcome, WorkClass
 from duologue.engines.transport.port import Handle
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """A worker's place in a cluster, as one of a group whose places are taken together.
 
     Args:
@@ -63,7 +63,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
         transport: Which way large payloads take, see ``transport.choice``.
         slab_bytes: Room for them in each direction; 0: all goes with the messages.
         relays: Another worker of the same transport gets what it makes, unchanged.
-        place: Where, with an executor that has several machines.
+        placement: Where, with an executor that has several machines.
         asleep: It loads nothing before it is told to wake.
         share: In a device; ``None``: it need not ask anybody.
     """
@@ -75,7 +75,7 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True):
     work_class: WorkClass = WorkClass.INTERACTIVE
     env: dict[str, str] = {}
     interpreter: str | None = None
-    place: Place | None = None
+    placement: Placement | None = None
     transport: str = "auto"
     slab_bytes: int = 64 * 1024 * 1024
     relays: bool = False

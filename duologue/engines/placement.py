@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from duologue.core.errors import ConfigError
 from duologue.engines.executors import IN_A_CLUSTER
-from duologue.engines.messages import Place
+from duologue.engines.messages import Placement
 
 if TYPE_CHECKING:
     from duologue.engines.pipeline import Pipeline, StageSpec
@@ -26,7 +26,7 @@ CHOSEN_BY_THE_CLUSTER = (
 """Variables that a stage in a cluster may not set: they would undo what was set aside for it."""
 
 
-def places_of(pipeline: Pipeline) -> Mapping[str, Sequence[Place]]:
+def placements_of(pipeline: Pipeline) -> Mapping[str, Sequence[Placement]]:
     """Return the places of the workers of each stage that runs in a cluster.
 
     They are one group, so that either all of them are found or none is taken.
@@ -34,12 +34,12 @@ def places_of(pipeline: Pipeline) -> Mapping[str, Sequence[Place]]:
     placed = [stage for stage in pipeline.stages if stage.executor in IN_A_CLUSTER]
     bundles = tuple(bundle_of(stage) for stage in placed for _ in range(stage.replicas))
     strategy = pipeline.placement.upper()
-    places: dict[str, Sequence[Place]] = {}
+    places: dict[str, Sequence[Placement]] = {}
     first = 0
     for stage in placed:
         indices = range(first, first + stage.replicas)
         places[stage.name] = [
-            Place(group=pipeline.name, strategy=strategy, bundles=bundles, index=index)
+            Placement(group=pipeline.name, strategy=strategy, bundles=bundles, index=index)
             for index in indices
         ]
         first += stage.replicas

@@ -20,7 +20,7 @@ from duologue.core.parent import die_with_parent
 from duologue.engines.executors.ray.driver import main
 from duologue.engines.executors.ray.holder import Holder
 from duologue.engines.executors.ray.messages import Birth
-from duologue.engines.messages import Place
+from duologue.engines.messages import Placement
 
 HOST = "127.0.0.1"
 CORES = 4.0
@@ -35,22 +35,22 @@ class PretendCluster:
     """Implements ``Cluster``."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, Place] = {}
+        self._groups: dict[str, Placement] = {}
 
     async def join(self, address: str) -> None:
         if address == NOWHERE:
             raise EngineError(f"no Ray cluster can be joined at {address!r}")
 
-    async def reserve(self, place: Place) -> None:
-        self._groups.setdefault(place.group, place)
+    async def reserve(self, placement: Placement) -> None:
+        self._groups.setdefault(placement.group, placement)
         if self._taken() > CORES:
             await asyncio.Event().wait()
 
-    async def give_up(self, place: Place) -> str:
-        del self._groups[place.group]
-        return f"the cluster has no room for the pipeline {place.group}"
+    async def give_up(self, placement: Placement) -> str:
+        del self._groups[placement.group]
+        return f"the cluster has no room for the pipeline {placement.group}"
 
-    async def start(self, place: Place) -> PretendActor:
+    async def start(self, placement: Placement) -> PretendActor:
         return PretendActor()
 
     async def leave(self) -> None:

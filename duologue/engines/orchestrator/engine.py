@@ -35,7 +35,7 @@ from duologue.engines.orchestrator.request_table import (
 )
 from duologue.engines.payloads import Payload
 from duologue.engines.pipeline import Pipeline
-from duologue.engines.placement import places_of
+from duologue.engines.placement import placements_of
 from duologue.engines.pools.fleet import Fleet, Progress
 from duologue.engines.pools.replica import ReplicaChange, ReplicaState
 from duologue.engines.pools.stage_life import Effect as LifeEffect
@@ -96,7 +96,7 @@ class Engine:
             for name in used
         }
         self._beside = [each for each in available.values() if isinstance(each, HoldsPayloads)]
-        places = {each.name: places_of(each) for each in pipelines.values()}
+        placements = {each.name: placements_of(each) for each in pipelines.values()}
         gate = StartGate(settings.start_parallel, settings.start_free_mib * 2**20)
         self._devices = Devices(shared_devices(pipelines.values(), settings.device_bytes))
         self._pools = {
@@ -108,7 +108,7 @@ class Engine:
                 settings,
                 self._clock,
                 relays=pipeline.relays(index),
-                places=places[pipeline.name].get(stage.name, ()),
+                placements=placements[pipeline.name].get(stage.name, ()),
                 gate=gate,
                 shares=self._devices.shares_of(pipeline.stage_key(index), stage),
             )

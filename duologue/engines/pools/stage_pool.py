@@ -27,7 +27,7 @@ from duologue.engines.messages import (
     JobReport,
     JobTaken,
     Open,
-    Place,
+    Placement,
     Report,
     Rested,
     Share,
@@ -138,7 +138,7 @@ class StagePool:
     Args:
         key: Name of the stage among all pipelines.
         relays: What its workers make goes on to others, see ``WorkerSpec``.
-        places: Of its workers, where the executor has several machines.
+        placements: Of its workers, where the executor has several machines.
         shares: Of its workers in their devices, where they share any.
 
     Concurrency:
@@ -155,7 +155,7 @@ class StagePool:
         clock: Clock,
         *,
         relays: bool = False,
-        places: Sequence[Place] = (),
+        placements: Sequence[Placement] = (),
         gate: StartGate | None = None,
         shares: Sequence[Share | None] = (),
     ) -> None:
@@ -165,10 +165,10 @@ class StagePool:
         self._clock = clock
         self.replicas = [
             Replica(
-                worker_spec(spec, key, number, place, relays, share),
+                worker_spec(spec, key, number, placement, relays, share),
                 *(executor, self, settings, gate, clock),
             )
-            for number, place, share in zip_longest(range(spec.replicas), places, shares)
+            for number, placement, share in zip_longest(range(spec.replicas), placements, shares)
         ]
         self._placed: dict[str, _Placed] = {}
         self._queued: dict[str, _Queued] = {}

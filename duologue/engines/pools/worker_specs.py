@@ -6,7 +6,7 @@ This module must not know how workers are started.
 from __future__ import annotations
 
 from duologue.engines.arbiter.sharing import device_of, worker_name
-from duologue.engines.messages import Place, Share, WorkerSpec
+from duologue.engines.messages import Placement, Share, WorkerSpec
 from duologue.engines.pipeline import StageSpec
 
 
@@ -14,7 +14,7 @@ def worker_spec(
     spec: StageSpec,
     key: str,
     number: int,
-    place: Place | None,
+    placement: Placement | None,
     relays: bool,
     share: Share | None,
 ) -> WorkerSpec:
@@ -37,6 +37,6 @@ def worker_spec(
         transport=spec.transport,
         slab_bytes=spec.slab_mib * 2**20,
         relays=relays,
-        place=place,
+        placement=placement,
         share=share,
     )

@@ -4,7 +4,7 @@ import pytest
 
 from duologue.core.errors import ConfigError
 from duologue.engines.pipeline import Pipeline, Resources, StageSpec, check_names
-from duologue.engines.placement import bundle_of, places_of
+from duologue.engines.placement import bundle_of, placements_of
 from duologue.engines.runners.registry import RunnerRegistry
 
 
@@ -48,7 +48,7 @@ def test_all_workers_of_a_pipeline_that_are_in_a_cluster_are_one_group() -> None
             stage("tones", devices=("cuda",)),
         ),
     )
-    places = places_of(pipeline)
+    places = placements_of(pipeline)
     assert places.keys() == {"words", "tones"}
     words, tones = {"CPU": 1.0}, {"CPU": 1.0, "GPU": 1.0}
     indices = [(place.index, place.bundle) for each in places.values() for place in each]

@@ -22,7 +22,7 @@ from duologue import __version__
 from duologue.core.errors import EngineError
 from duologue.engines.executors.ray.holder import Holder
 from duologue.engines.executors.ray.messages import Birth
-from duologue.engines.messages import Place
+from duologue.engines.messages import Placement
 
 KILL_S = 2.0
 """Time in which an actor must have killed its worker; then it is killed, and its worker with it."""
@@ -60,40 +60,40 @@ class RayCluster:
         # Ray would end the process; when to leave is for the engine to say.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    async def reserve(self, place: Place) -> None:
+    async def reserve(self, placement: Placement) -> None:
         """Wait until the group's places are set aside."""
-        group = self._groups.get(place.group)
+        group = self._groups.get(placement.group)
         if group is None:
             with _translated():
                 handle = placement_group(
-                    [dict(bundle) for bundle in place.bundles],
-                    strategy=place.strategy,
-                    name=f"duologue {place.group}",
+                    [dict(bundle) for bundle in placement.bundles],
+                    strategy=placement.strategy,
+                    name=f"duologue {placement.group}",
                 )
-            group = self._groups[place.group] = _Group(handle)
+            group = self._groups[placement.group] = _Group(handle)
         if not group.was_ready:
             await _result(group.handle.ready())
             group.was_ready = True
 
-    async def give_up(self, place: Place) -> str:
+    async def give_up(self, placement: Placement) -> str:
         """Want a group no longer that has not been found; returns what there is instead."""
-        problem = f"the cluster has no room for the pipeline {place.group}"
+        problem = f"the cluster has no room for the pipeline {placement.group}"
         try:
-            group = self._groups.get(place.group)
+            group = self._groups.get(placement.group)
             if group is not None and not group.was_ready:
-                del self._groups[place.group]
+                del self._groups[placement.group]
                 remove_placement_group(group.handle)
             free = _rounded(ray.available_resources())
             there = _rounded(ray.cluster_resources())
         except _FAILURES as exc:
             return f"{problem}, and does not say what it has ({type(exc).__name__})"
-        wanted = " + ".join(str(_rounded(bundle)) for bundle in place.bundles)
-        strategy = place.strategy.lower()
+        wanted = " + ".join(str(_rounded(bundle)) for bundle in placement.bundles)
+        strategy = placement.strategy.lower()
         return f"{problem} ({wanted}, {strategy}): free are {free} of {there}"
 
-    async def start(self, place: Place) -> RayActor:
+    async def start(self, placement: Placement) -> RayActor:
         """Start an actor at its place. Its environment is that of the machine's Ray."""
-        bundle = dict(place.bundle)
+        bundle = dict(placement.bundle)
         # Only where to find Duologue: the rest is the worker's, and Ray shows this to whoever asks.
         python_path = os.environ.get("PYTHONPATH")
         runtime_env = {"env_vars": {"PYTHONPATH": python_path}} if python_path else None
@@ -109,7 +109,7 @@ class RayCluster:
                     max_restarts=0,
                     runtime_env=runtime_env,
                     scheduling_strategy=PlacementGroupSchedulingStrategy(
-                        self._groups[place.group].handle, place.index
+                        self._groups[placement.group].handle, placement.index
                     ),
                 )
                 .remote()

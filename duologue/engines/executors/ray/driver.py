@@ -18,7 +18,7 @@ from duologue.core.errors import EngineError
 from duologue.core.parent import die_with_parent
 from duologue.engines import framing
 from duologue.engines.executors.ray import messages
-from duologue.engines.messages import Place
+from duologue.engines.messages import Placement
 
 LEAVE_S = 4.0
 """Time in which actors and reservations are given back when the engine stops."""
@@ -51,18 +51,18 @@ class Cluster(Protocol):
         """Become part of it."""
         ...
 
-    async def reserve(self, place: Place) -> None:
+    async def reserve(self, placement: Placement) -> None:
         """Wait until all that a group takes is set aside; once it is, that is at once."""
         ...
 
-    async def give_up(self, place: Place) -> str:
+    async def give_up(self, placement: Placement) -> str:
         """Want a group no longer that was not found in time; returns what there is instead.
 
         Raises nothing.
         """
         ...
 
-    async def start(self, place: Place) -> Actor:
+    async def start(self, placement: Placement) -> Actor:
         """Start an actor at a place that was set aside."""
         ...
 
@@ -126,9 +126,9 @@ class Driver:
         how = "it was killed"
         try:
             async with asyncio.timeout(self._place_timeout_s):
-                await self._cluster.reserve(order.place)
+                await self._cluster.reserve(order.placement)
                 reserved = True
-                actor = await self._cluster.start(order.place)
+                actor = await self._cluster.start(order.placement)
                 host, port = await actor.listen()
             self._say(messages.Found(order.id, host, port))
             await actor.bear(order.birth, order.secret)
@@ -138,7 +138,7 @@ class Driver:
             if reserved:
                 how = f"its actor did not start within {self._place_timeout_s:g} s"
             else:
-                how = await self._cluster.give_up(order.place)
+                how = await self._cluster.give_up(order.placement)
         except EngineError as exc:
             how = exc.message
         finally:

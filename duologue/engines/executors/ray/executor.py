@@ -25,7 +25,7 @@ from duologue.engines.executors.linked import (
 from duologue.engines.executors.ray.door import Purpose, come_in
 from duologue.engines.executors.ray.driver_link import DriverLink
 from duologue.engines.executors.ray.messages import Birth, Find, Join
-from duologue.engines.messages import Place, WorkerSpec
+from duologue.engines.messages import Placement, WorkerSpec
 from duologue.engines.settings import RaySettings
 from duologue.engines.transport.choice import BETWEEN_HOSTS, choose_transport
 from duologue.engines.transport.remote_engine import RemoteEnd, RemotePayloads
@@ -101,7 +101,7 @@ class RayExecutor:
         secret = secrets.token_bytes(_SECRET_BYTES)
         attempt = _Attempt(driver, worker)
         birth = _birth_of(spec, None if end is None else end.workers_seat)
-        attempt.begin(lambda id: Find(id, spec.place or _alone(spec.name), birth, secret))
+        attempt.begin(lambda id: Find(id, spec.placement or _alone(spec.name), birth, secret))
         try:
             host, port = await attempt.place
             async with asyncio.timeout(COME_IN_S):
@@ -265,6 +265,6 @@ def _leave(end: RemoteEnd | None) -> None:
         end.worker_died()
 
 
-def _alone(name: str) -> Place:
+def _alone(name: str) -> Placement:
     """A place for a worker that belongs to nothing: one core, wherever there is one."""
-    return Place(group=name, strategy="PACK", bundles=({"CPU": 1.0},), index=0)
+    return Placement(group=name, strategy="PACK", bundles=({"CPU": 1.0},), index=0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from duologue.engines.messages import Place
+from duologue.engines.messages import Placement
 from duologue.engines.transport.remote_seat import RemoteSeat
 
 
@@ -50,7 +50,7 @@ class Find(_Message, frozen=True):
     """
 
     id: int
-    place: Place
+    placement: Placement
     birth: Birth
     secret: bytes
 

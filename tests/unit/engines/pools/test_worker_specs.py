@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from duologue.engines.messages import Place, WorkerSpec
+from duologue.engines.messages import Placement, WorkerSpec
 from duologue.engines.pipeline import StageSpec
 from duologue.engines.pools.worker_specs import worker_spec
 from duologue.engines.ports import WorkClass
@@ -21,8 +21,8 @@ def test_a_worker_is_told_all_that_its_stage_says() -> None:
         transport="zeromq",
         slab_mib=3,
     )
-    place = Place(group="pictures", strategy="PACK", bundles=({"CPU": 1.0},), index=0)
-    assert worker_spec(stage, "pictures.draw", 1, place, relays=True, share=None) == WorkerSpec(
+    placement = Placement(group="pictures", strategy="PACK", bundles=({"CPU": 1.0},), index=0)
+    assert worker_spec(stage, "pictures.draw", 1, placement, relays=True, share=None) == WorkerSpec(
         name="pictures.draw/1",
         runner="sketch",
         settings={"width": 8, "device": "cuda:1"},
@@ -30,7 +30,7 @@ def test_a_worker_is_told_all_that_its_stage_says() -> None:
         work_class=WorkClass.BATCH,
         env={"A": "1"},
         interpreter="/other/python",
-        place=place,
+        placement=placement,
         transport="zeromq",
         slab_bytes=3 * 2**20,
         relays=True,

@@ -10,7 +10,7 @@ import pytest
 
 from duologue.core.errors import EngineError
 from duologue.engines.executors.ray.executor import RayExecutor
-from duologue.engines.messages import Place
+from duologue.engines.messages import Placement
 from duologue.engines.settings import RaySettings
 from tests.fakes.marked import Marked
 from tests.fakes.two_nodes import HERE, THERE, TwoNodes, address
@@ -19,8 +19,8 @@ from tests.unit.engines.executors.kinds import Ear, spec, stop
 pytestmark = pytest.mark.ray
 
 
-def place(group: str, **wanted: float) -> Place:
-    return Place(group=group, strategy="PACK", bundles=(wanted,), index=0)
+def place(group: str, **wanted: float) -> Placement:
+    return Placement(group=group, strategy="PACK", bundles=(wanted,), index=0)
 
 
 def parent_of(pid: int) -> int:
@@ -54,7 +54,9 @@ async def test_a_worker_runs_where_what_it_takes_is(
 ) -> None:
     executor = RayExecutor(RaySettings(address=address()))
     ear, marked = Ear(), Marked()
-    worker = await executor.start(spec(env=marked.env, place=place("g", CPU=1, **{name: 1})), ear)
+    worker = await executor.start(
+        spec(env=marked.env, placement=place("g", CPU=1, **{name: 1})), ear
+    )
     await ear.ready()
     assert peers_of(marked.pid()) == {where}
     await stop(worker, ear)
@@ -70,10 +72,10 @@ async def test_the_workers_of_a_pipeline_lie_on_as_many_nodes_as_it_says(
     ears, marks = [Ear(), Ear()], [Marked(), Marked()]
     workers = []
     for index, (ear, marked) in enumerate(zip(ears, marks, strict=True)):
-        there = Place(
+        there = Placement(
             group=strategy, strategy=strategy, bundles=({"CPU": 1}, {"CPU": 1}), index=index
         )
-        workers.append(await executor.start(spec(env=marked.env, place=there), ear))
+        workers.append(await executor.start(spec(env=marked.env, placement=there), ear))
     for ear in ears:
         await ear.ready()
     assert len({frozenset(peers_of(marked.pid())) for marked in marks}) == count
@@ -98,7 +100,7 @@ async def test_the_death_of_an_idle_actor_is_seen_and_takes_its_worker_along(
 async def test_what_the_cluster_does_not_have_is_named(two_nodes: TwoNodes) -> None:
     executor = RayExecutor(RaySettings(address=address(), place_timeout_s=2))
     with pytest.raises(EngineError, match=r"no room for the pipeline large \(.*'GPU': 3.*'CPU'"):
-        await executor.start(spec(place=place("large", CPU=1, GPU=3)), Ear())
+        await executor.start(spec(placement=place("large", CPU=1, GPU=3)), Ear())
     await executor.close()
 
 

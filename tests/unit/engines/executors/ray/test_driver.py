@@ -18,10 +18,10 @@ from duologue.engines.executors.ray.messages import (
     Kill,
     NotJoined,
 )
-from duologue.engines.messages import Place
+from duologue.engines.messages import Placement
 from tests.patience import PATIENCE_S
 
-PLACE = Place(group="speech", strategy="PACK", bundles=({"CPU": 1.0},), index=0)
+PLACE = Placement(group="speech", strategy="PACK", bundles=({"CPU": 1.0},), index=0)
 BIRTH = Birth(name="stage/0", env={})
 
 
@@ -41,13 +41,13 @@ class Played:
         if not self.joinable:
             raise EngineError(f"nobody is at {address}")
 
-    async def reserve(self, place: Place) -> None:
+    async def reserve(self, placement: Placement) -> None:
         await self.room.wait()
 
-    async def give_up(self, place: Place) -> str:
-        return f"no room for {place.group}"
+    async def give_up(self, placement: Placement) -> str:
+        return f"no room for {placement.group}"
 
-    async def start(self, place: Place) -> Played:
+    async def start(self, placement: Placement) -> Played:
         return self
 
     async def leave(self) -> None:

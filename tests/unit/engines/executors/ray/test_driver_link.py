@@ -10,12 +10,12 @@ import pytest
 from duologue.core.errors import EngineError
 from duologue.engines.executors.ray.driver_link import DriverLink
 from duologue.engines.executors.ray.messages import Birth, Find, Join
-from duologue.engines.messages import Place
+from duologue.engines.messages import Placement
 from tests.fakes.marked import Marked
 from tests.fakes.pretend_cluster import NOWHERE
 from tests.unit.engines.executors.kinds import PRETENDING
 
-PLACE = Place(group="speech", strategy="PACK", bundles=({"CPU": 1.0},), index=0)
+PLACE = Placement(group="speech", strategy="PACK", bundles=({"CPU": 1.0},), index=0)
 
 
 class Heard:

@@ -11,7 +11,7 @@ import uvloop
 from duologue.core.errors import ConfigError, EngineError
 from duologue.engines.executors import ray_executor
 from duologue.engines.executors.ray.executor import RayExecutor, forwarded
-from duologue.engines.messages import Open, Place
+from duologue.engines.messages import Open, Placement
 from duologue.engines.payloads import TextDelta
 from duologue.engines.settings import EngineSettings, RaySettings
 from tests.fakes.marked import Marked
@@ -56,10 +56,10 @@ async def test_without_a_cluster_nothing_is_started_instead() -> None:
 
 async def test_without_room_the_start_fails_in_time_and_says_so() -> None:
     executor = RayExecutor(RaySettings(place_timeout_s=0.2), PRETENDING)
-    large = Place(group="large", strategy="PACK", bundles=({"CPU": CORES + 1},), index=0)
+    large = Placement(group="large", strategy="PACK", bundles=({"CPU": CORES + 1},), index=0)
     ear = Ear()
     with pytest.raises(EngineError, match=r"stage/0: .*no room for the pipeline large"):
-        await executor.start(spec(place=large), ear)
+        await executor.start(spec(placement=large), ear)
     assert ear.losses == []
     await executor.close()
 
