@@ -149,8 +149,8 @@ class Wake(_Message, frozen=True):
     """Be ready for jobs again; answered by ``Rested``."""
 
 
-class Hold(_Message, frozen=True):
-    """Make no step until told otherwise; answered by ``Held``. Cancels are heard meanwhile.
+class Pause(_Message, frozen=True):
+    """Make no step until told otherwise; answered by ``Paused``. Cancels are heard meanwhile.
 
     Args:
         on: Otherwise go on, which is not answered.
@@ -160,7 +160,7 @@ class Hold(_Message, frozen=True):
 
 
 JobMessage = Open | Append | Finish | Grant | Cancel
-OfWorker = Stop | Sleep | Wake | Hold
+OfWorker = Stop | Sleep | Wake | Pause
 """What concerns no job."""
 
 ToWorker = JobMessage | OfWorker
@@ -214,7 +214,7 @@ class Rested(_Message, frozen=True):
     holds: int | None = None
 
 
-class Held(_Message, frozen=True):
+class Paused(_Message, frozen=True):
     """No step is in progress, and none will be until the work goes on."""
 
 
@@ -265,7 +265,7 @@ class Died(_Message, frozen=True):
 
 
 JobReport = JobOutput | JobTaken | JobEnded
-FromWorker = Begun | Ready | Rested | Held | Counted | JobReport | Died
+FromWorker = Begun | Ready | Rested | Paused | Counted | JobReport | Died
 
 
 class Report(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -26,14 +26,14 @@ from duologue.engines.messages import (
     Finish,
     FromWorker,
     Grant,
-    Held,
-    Hold,
     JobEnded,
     JobMessage,
     JobOutput,
     JobTaken,
     OfWorker,
     Open,
+    Pause,
+    Paused,
     Ready,
     Report,
     Rested,
@@ -289,11 +289,11 @@ class StageWorker:
                 self._stopping = True
             case Sleep() | Wake():
                 self._outgoing.append(self._rest(news))
-            case Hold(on=on):
+            case Pause(on=on):
                 self._holds_work = on
                 if on:
                     self._model.turns.idle()
-                    self._outgoing.append(Held())
+                    self._outgoing.append(Paused())
             case _Woken():
                 self._wake_due = False  # first: what happens from here on is said anew
                 for each in list(self._records.values()):

@@ -40,7 +40,7 @@ _TAIL_LINES = 20
 _LONGEST_LINE_BYTES = 4096
 
 
-class Hold(Protocol):
+class ProcessHandle(Protocol):
     """The process of a worker, as whoever started it has it."""
 
     def kill(self) -> None:
@@ -109,7 +109,7 @@ class LinkedWorker:
         self._encode = framing.encode_messages if beside is None else beside.encode
         self._loop = asyncio.get_running_loop()
         self._link: asyncio.Transport | None = None
-        self._hold: Hold | None = None
+        self._handle: ProcessHandle | None = None
         self._pending: list[ToWorker] = []
         self._last_words: Died | None = None
         self._killed_for = ""
@@ -150,9 +150,9 @@ class LinkedWorker:
         if self._beside is not None:
             self._beside.link_made(self._write_beside, self._listener.on_report)
 
-    def held_by(self, hold: Hold) -> None:
+    def take_handle(self, handle: ProcessHandle) -> None:
         """The process runs."""
-        self._hold = hold
+        self._handle = handle
 
     def listen(self) -> None:
         """Hear the worker: whoever started it has this object from now on."""
@@ -194,10 +194,10 @@ class LinkedWorker:
         self._link_open = False
         if self._watch is not None:
             self._watch.cancel()
-        if not self._how_it_ended and self._hold is not None:
+        if not self._how_it_ended and self._handle is not None:
             # Most likely it is dead. To signal it now could take the news of how it died away
             # from whoever waits for that.
-            self._set_timer(self._hold.kill)
+            self._set_timer(self._handle.kill)
         self._report_loss_if_gone()
 
     def output_ended(self) -> None:
@@ -260,8 +260,8 @@ class LinkedWorker:
     def _kill(self, why: str) -> None:
         if not self._killed_for:
             self._killed_for = why
-            if self._hold is not None and not self._how_it_ended:
-                self._hold.kill()
+            if self._handle is not None and not self._how_it_ended:
+                self._handle.kill()
 
     def _set_timer(self, callback: Callable[[], None]) -> None:
         if self._timer is not None:
@@ -291,11 +291,11 @@ class LinkedWorker:
         """Refer to nobody who refers to this worker: what is lost waits for no collector."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._hold is not None:
-            self._hold.release()
+        if self._handle is not None:
+            self._handle.release()
         if self._beside is not None:
             self._beside.worker_died()
-        self._timer = self._watch = self._hold = self._beside = self._link = None
+        self._timer = self._watch = self._handle = self._beside = self._link = None
         self._encode = framing.encode_messages
 
 

@@ -145,7 +145,7 @@ def _leave(end: EngineEnd | RemoteEnd | None) -> None:
 
 
 class _WorkerChild(Child):
-    """The process of a worker. Implements ``Hold``."""
+    """The process of a worker. Implements ``ProcessHandle``."""
 
     def __init__(self, worker: LinkedWorker) -> None:
         super().__init__(worker.printed)
@@ -153,7 +153,7 @@ class _WorkerChild(Child):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._worker.held_by(self)
+        self._worker.take_handle(self)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self._worker.output_ended()

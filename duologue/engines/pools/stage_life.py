@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from duologue.engines.executors.base import REPLICA_LOST
 from duologue.engines.lifecycle_port import DROPPED, IN_TRANSITION, STAGE_ASLEEP, STAGE_PAUSED
-from duologue.engines.messages import Hold, Rested, Sleep, Wake
+from duologue.engines.messages import Pause, Rested, Sleep, Wake
 from duologue.engines.pools.held_work import HeldWork
 
 Transition: TypeAlias = Literal["sleep", "wake", "pause", "resume"]
@@ -64,10 +64,10 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Send an order to a replica; ``Rested`` answers it, or ``Held``."""
+    """Send an order to a replica; ``Rested`` answers it, or ``Paused``."""
 
     replica: str
-    message: Sleep | Wake | Hold
+    message: Sleep | Wake | Pause
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,10 +366,10 @@ class StageLife:
 
     def _kept(self) -> list[Effect]:
         awake = (name for name, each in self._replicas.items() if each.present and not each.level)
-        return [Tell(name, Hold(on=True)) for name in self.held.hold(awake)]
+        return [Tell(name, Pause(on=True)) for name in self.held.hold(awake)]
 
     def _let_go(self) -> list[Effect]:
-        return [Tell(name, Hold(on=False)) for name in self.held.release()]
+        return [Tell(name, Pause(on=False)) for name in self.held.release()]
 
     def _hold_overdue(self) -> list[Effect]:
         """Be rid of those that should have held their work by now; the pause has failed there."""

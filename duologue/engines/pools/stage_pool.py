@@ -20,13 +20,13 @@ from duologue.engines.messages import (
     Append,
     Cancel,
     Counted,
-    Held,
     JobEnded,
     JobMessage,
     JobOutput,
     JobReport,
     JobTaken,
     Open,
+    Paused,
     Placement,
     Report,
     Rested,
@@ -307,7 +307,7 @@ class StagePool:
                 case Rested(holds=holds):
                     replica.holds = replica.holds if holds is None else holds
                     self._live(self.life.on_rested(replica.name, message))
-                case Held():
+                case Paused():
                     self._live(self.life.on_held(replica.name))
                 case _:
                     # News of the replica, which has taken it, or of a job that has ended here:

@@ -12,12 +12,12 @@ from duologue.engines.messages import (
     Counted,
     Finish,
     Grant,
-    Held,
-    Hold,
     JobEnded,
     JobOutput,
     JobTaken,
     Open,
+    Pause,
+    Paused,
     Ready,
     Report,
     Rested,
@@ -444,16 +444,16 @@ class TestHeldWork:
     def test_a_job_stays_where_it_is_until_the_work_goes_on(self) -> None:
         scene = Scene(EchoRunner(max_batch=1))
         inputs = [Append("a", word("two ")), Append("a", word("three")), Finish("a")]
-        scene.then = [[Hold(on=True)], [*inputs, Hold(on=True)], [Hold(on=False)]]
+        scene.then = [[Pause(on=True)], [*inputs, Pause(on=True)], [Pause(on=False)]]
         scene.run(stream("a"), Append("a", word("one ")))
         order = [type(each) for each in scene.said]
-        assert order == [JobOutput, Held, Held, JobOutput, JobOutput, JobEnded]
+        assert order == [JobOutput, Paused, Paused, JobOutput, JobOutput, JobEnded]
         assert scene.text("a") == "one two three"
         assert scene.runner.calls == ["warm_up", "open a", "close a"]
 
     def test_a_cancel_is_heard_meanwhile(self) -> None:
         scene = Scene()
-        scene.then = [[Hold(on=True)], [Append("a", word("x")), Cancel("a"), Hold(on=True)]]
+        scene.then = [[Pause(on=True)], [Append("a", word("x")), Cancel("a"), Pause(on=True)]]
         scene.run(stream("a"))
-        assert scene.said == [Held(), JobEnded("a", CANCELLED), Held()]
+        assert scene.said == [Paused(), JobEnded("a", CANCELLED), Paused()]
         assert scene.runner.batches == []

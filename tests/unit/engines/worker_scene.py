@@ -8,11 +8,11 @@ from duologue.core.errors import EngineError
 from duologue.engines.messages import (
     Begun,
     FromWorker,
-    Held,
     JobEnded,
     JobOutput,
     JobTaken,
     Open,
+    Paused,
     Ready,
     Report,
     Rested,
@@ -115,7 +115,7 @@ class Scene:
         for message in report.messages:
             if isinstance(message, Ready | Rested):
                 self.level = message.level
-        if self.level or any(isinstance(each, Held) for each in report.messages):
+        if self.level or any(isinstance(each, Paused) for each in report.messages):
             self.on_idle()  # while it sleeps, or holds its work, no scheduler is asked
 
     def on_idle(self) -> None:
@@ -145,7 +145,7 @@ class Scene:
         return [message for message in messages if isinstance(message, JobTaken)]
 
     def of(self, job: str) -> list[FromWorker]:
-        of_jobs = [message for message in self.said if not isinstance(message, Rested | Held)]
+        of_jobs = [message for message in self.said if not isinstance(message, Rested | Paused)]
         return [message for message in of_jobs if message.job == job]  # type: ignore[union-attr]
 
     def text(self, job: str) -> str:

@@ -123,7 +123,7 @@ class RayExecutor:
             attempt.give_up()
             _leave(end)
             raise
-        worker.held_by(attempt)
+        worker.take_handle(attempt)
         worker.listen()
         return worker
 
@@ -167,7 +167,7 @@ class RayExecutor:
 class _Attempt:
     """One order to the driver, and from its success on what holds the worker's process.
 
-    Implements ``Finding`` and ``Hold``.
+    Implements ``Finding`` and ``ProcessHandle``.
     """
 
     def __init__(self, driver: DriverLink, worker: LinkedWorker) -> None:
@@ -209,7 +209,7 @@ class _Attempt:
                 future.set_exception(EngineError(f"{self._worker.name}: {how}"))
         self._worker.exited(how)
 
-    # Hold
+    # ProcessHandle
 
     def kill(self) -> None:
         self._driver.kill(self._id)

@@ -16,10 +16,10 @@ from duologue.engines.executors.ray.executor import RayExecutor
 from duologue.engines.messages import (
     Begun,
     FromWorker,
-    Held,
     JobEnded,
     JobOutput,
     JobTaken,
+    Paused,
     Ready,
     Report,
     Rested,
@@ -60,7 +60,7 @@ if HAS_RAY:
     )
 
 
-_OF_WORKER = Ready | Rested | Held | JobTaken
+_OF_WORKER = Ready | Rested | Paused | JobTaken
 
 
 class Ear:

@@ -16,12 +16,12 @@ from duologue.engines.messages import (
     Cancel,
     Finish,
     Grant,
-    Held,
-    Hold,
     JobEnded,
     JobOutput,
     JobTaken,
     Open,
+    Pause,
+    Paused,
     Ready,
     Rested,
     Sleep,
@@ -316,14 +316,14 @@ async def test_a_worker_that_is_told_to_hold_makes_no_step_until_it_is_told_to_g
     ear = Ear()
     worker = await executor.start(spec(), ear)
     await ear.ready()
-    worker.send(Hold(on=True))
+    worker.send(Pause(on=True))
     worker.send(Open("a", TextDelta("kept")))
     worker.send(Open("b", TextDelta("given up")))
     worker.send(Cancel("b"))
     await ear.ended("b")
-    assert sum(isinstance(each, Held) for each in ear.messages) == 1
+    assert sum(isinstance(each, Paused) for each in ear.messages) == 1
     assert ear.of("a") == []
-    worker.send(Hold(on=False))
+    worker.send(Pause(on=False))
     await ear.ended("a")
     assert (ear.text("a"), ear.text("b")) == ("kept", "")
     await stop(worker, ear)

@@ -57,7 +57,7 @@ class Scene:
         self.process = Process()
         self.line = Line(lambda: self.link.connection_lost(None))
         self.link.connection_made(self.line)
-        self.worker.held_by(self.process)
+        self.worker.take_handle(self.process)
         self.worker.listen()
 
     def says(self, *messages: Ready | Died) -> None:

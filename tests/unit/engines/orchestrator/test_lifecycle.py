@@ -20,10 +20,10 @@ from duologue.engines.lifecycle_port import (
 )
 from duologue.engines.messages import (
     Cancel,
-    Held,
-    Hold,
     JobEnded,
     Open,
+    Pause,
+    Paused,
     Ready,
     Rested,
     Sleep,
@@ -55,7 +55,7 @@ class Scene:
         return [each for each in self.executor.workers if each.spec.name == name][-1]
 
     def told(self, name: str) -> list[object]:
-        return [each for each in self.worker(name).sent if isinstance(each, Sleep | Wake | Hold)]
+        return [each for each in self.worker(name).sent if isinstance(each, Sleep | Wake | Pause)]
 
     def opened(self) -> list[str]:
         """Jobs that some worker has got."""
@@ -175,8 +175,8 @@ async def test_a_pause_may_keep_what_runs_until_the_stage_resumes() -> None:
         lifecycle = made.engine.lifecycle
         task = await made.order(PauseStages(stage_ids=LLM, mode="keep", timeout_s=0.0))
         for name in ("llm/0", "llm/1"):
-            assert made.told(name) == [Hold(on=True)]
-            made.worker(name).report(Held())
+            assert made.told(name) == [Pause(on=True)]
+            made.worker(name).report(Paused())
         assert {ack.status for ack in await task} == {"SUCCESS"}
         (engine,) = await lifecycle.look()
         look = engine.stages[0]
@@ -184,7 +184,7 @@ async def test_a_pause_may_keep_what_runs_until_the_stage_resumes() -> None:
         asleep = await lifecycle.sleep(SleepStages(stage_ids=LLM))
         assert {ack.code for ack in asleep} == {"stage_in_transition"}
         await lifecycle.resume(ResumeStages(stage_ids=LLM))
-        assert made.told("llm/0") == made.told("llm/1") == [Hold(on=True), Hold(on=False)]
+        assert made.told("llm/0") == made.told("llm/1") == [Pause(on=True), Pause(on=False)]
         worker = next(each for each in made.executor.workers if Open("a") in each.sent)
         worker.report(JobEnded("a", Outcome.COMPLETED))
         assert [end.outcome for end in made.listener.ends("a")] == [Outcome.COMPLETED]

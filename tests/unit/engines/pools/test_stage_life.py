@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from duologue.engines.lifecycle_port import SLEEP_UNSUPPORTED
-from duologue.engines.messages import Hold, Rested, Sleep, Wake
+from duologue.engines.messages import Pause, Rested, Sleep, Wake
 from duologue.engines.pools.stage_life import (
     EndJobs,
     Fill,
@@ -294,8 +294,8 @@ def test_a_pause_outlasts_sleep_and_what_waits_in_it_does_not_keep_a_stage_awake
     assert scene.life.shown == "paused"
 
 
-HELD = [Tell(A, Hold(on=True)), Tell(B, Hold(on=True))]
-RELEASED = [Tell(A, Hold(on=False)), Tell(B, Hold(on=False))]
+HELD = [Tell(A, Pause(on=True)), Tell(B, Pause(on=True))]
+RELEASED = [Tell(A, Pause(on=False)), Tell(B, Pause(on=False))]
 
 
 def kept(scene: Scene) -> Scene:
@@ -358,4 +358,4 @@ def test_a_replica_that_dies_holds_nothing_up() -> None:
     life.on_lost(B, again=False)
     assert not finished(life.on_idle(), "pause").failed
     life.on_ready(B, 0)
-    assert life.resume()[0] == Tell(A, Hold(on=False))
+    assert life.resume()[0] == Tell(A, Pause(on=False))

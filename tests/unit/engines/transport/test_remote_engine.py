@@ -6,7 +6,15 @@ import asyncio
 
 from duologue.engines import framing
 from duologue.engines.media_payloads import ImageData
-from duologue.engines.messages import Append, Cancel, Held, JobEnded, JobOutput, ReaderGone, Report
+from duologue.engines.messages import (
+    Append,
+    Cancel,
+    JobEnded,
+    JobOutput,
+    Paused,
+    ReaderGone,
+    Report,
+)
 from duologue.engines.payloads import TextDelta
 from duologue.engines.ports import Outcome
 from duologue.engines.transport.apart import Lent
@@ -43,8 +51,8 @@ async def test_large_payloads_go_past_the_link_both_ways_in_order_and_nothing_is
 async def test_what_a_job_says_waits_for_its_payload_and_others_do_not() -> None:
     line = RemoteLine(RemotePayloads())
     other = JobOutput("b", TextDelta("at once"))
-    line.say(JobOutput("a", image(1)), DONE, other, Held())
-    assert line.engine_got == [other, Held()]
+    line.say(JobOutput("a", image(1)), DONE, other, Paused())
+    assert line.engine_got == [other, Paused()]
     await until(lambda: len(line.engine_got) == 4)
     assert line.engine_got[2:] == [JobOutput("a", image(1)), DONE]
     await line.close()

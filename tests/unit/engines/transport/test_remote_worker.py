@@ -5,9 +5,9 @@ from duologue.engines.messages import (
     Cancel,
     Finish,
     Grant,
-    Hold,
     JobEnded,
     Open,
+    Pause,
 )
 from duologue.engines.ports import Outcome
 from duologue.engines.transport.remote_engine import RemotePayloads
@@ -23,8 +23,8 @@ async def test_a_cancel_overtakes_the_payloads_of_its_job_and_is_acknowledged() 
     line = RemoteLine(payloads, clock=FakeClock())  # whose reads never run out of time
     frames = line.engine.encode([Open("a", image(1), input_ended=False), Append("a", image(2))])
     line.to_worker(elsewhere(frames, place=NOBODY))
-    line.send(Grant("a", 3), Hold(True), Grant("b", 3))
-    assert line.worker_got == [Hold(True), Grant("b", 3)]
+    line.send(Grant("a", 3), Pause(True), Grant("b", 3))
+    assert line.worker_got == [Pause(True), Grant("b", 3)]
     line.send(Cancel("a"), Finish("b"))
     opened, *others = line.worker_got[2:]
     assert isinstance(opened, Open), "it is opened to be ended, and so says that it was"
