@@ -258,6 +258,9 @@ async def test_a_flood_of_nonsense_from_a_peer_that_does_not_read_stays_bounded(
     async with serving(line_settings(sessions=sessions)) as server:
         async with call(server.port, is_deaf=True) as line:
             for _ in range(50):
+                # On a busy machine it is let go before it has said everything.
+                if line.writer.is_closing():
+                    break
                 line.write(masked(TEXT, b"nonsense") * 200)
                 await asyncio.sleep(0)
                 assert all(held <= 4 << 20 for held in server.held_bytes())
