@@ -49,7 +49,10 @@ NEED_TORCH = [
 NEED_TORCH_TOO = ["unit/bench/test_moshi_*.py", "unit/engines/runners/streaming_lm/test_*.py"]
 """Likewise the tests that match; folders in there do not."""
 
-_OF_THE_RUNNER = ("calls", "pipelines", "preview", "prompt_cache", "results", "runner", "running")
+_OF_THE_RUNNER = (
+    *("calls", "pipelines", "preview", "prompt_cache", "results", "runner", "running"),
+    "vae_tiles",
+)
 NEED_DIFFUSERS = [
     *(f"unit/engines/runners/diffusion/test_{each}.py" for each in _OF_THE_RUNNER),
     "conformance/test_diffusion.py",
