@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from duologue.duplex_plugins.contract import (
-    Capabilities,
-    ConversationChanged,
-    EndResponse,
-    Interrupted,
-    ItemView,
-    PluginEffect,
-    PluginInput,
-    RequestEnded,
-    RequestFailed,
-    RequestOutput,
-    ResponseRequested,
-)
 from duologue.engines.payloads import (
     AudioChunk,
     EndOfTurn,
@@ -63,7 +50,8 @@ from duologue.sessions.speaking.response import ResponseState
 from duologue.sessions.watching.bounds import fills_of
 from tests.fakes.call import FakeCall
 from tests.fakes.engine import FakeEngine
-from tests.fakes.plugin import STAGE, FakePlugin
+from tests.fakes.plugin import STAGE
+from tests.state.session_contract import CREDIT_MS, ContractPlugin
 
 SETTINGS = SessionSettings(
     send_lead_ms=400,
@@ -73,53 +61,8 @@ SETTINGS = SessionSettings(
     max_items=3,
     listening=ListeningSettings(soft_pause_ms=300),
 )
-CREDIT_MS = 1000
 CLIENT_FAULTS = "invalid_request_error"
 RATE_HZ = 24000
-
-
-class ContractPlugin(FakePlugin):
-    """A plugin that holds the session to its contract.
-
-    Nothing of a response comes before its request, nor after its end; no conversation holds a
-    call without an output behind it, or an output without its call.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(Capabilities(reads_transcripts=True), credit=CREDIT_MS)
-        self.open_responses: set[str] = set()
-
-    def step(self, state: FakePlugin, item: PluginInput) -> Sequence[PluginEffect]:
-        match item:
-            case ResponseRequested(response_id=response_id):
-                assert response_id not in self.open_responses
-                check_pairs(item.conversation)
-                self.open_responses.add(response_id)
-            case RequestOutput(key=key) | RequestEnded(key=key) | RequestFailed(key=key):
-                assert key in self.open_responses, f"{item} after the end of its response"
-            case Interrupted(response_id=response_id):
-                self.open_responses.discard(response_id)
-            case ConversationChanged(conversation=conversation):
-                check_pairs(conversation)
-            case _:
-                pass
-        effects = super().step(state, item)
-        for effect in effects:
-            if isinstance(effect, EndResponse):
-                self.open_responses.discard(effect.response_id)
-        return effects
-
-
-def check_pairs(conversation: Sequence[ItemView]) -> None:
-    waiting: list[str] = []
-    for view in conversation:
-        if view.call is not None:
-            waiting.append(view.call.call_id)
-        elif view.role == "tool":
-            waiting.remove(view.call_id)
-        else:
-            assert waiting == []
-    assert waiting == []
 
 
 class SessionModel(RuleBasedStateMachine):

@@ -2,19 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import pytest
-from structlog.testing import capture_logs
 
 from duologue.core.errors import CapacityError, EngineError
-from duologue.core.fence import SESSION_LANE, Fence
-from duologue.engines.edges import EDGES, Edge
 from duologue.engines.messages import (
     Append,
     Cancel,
-    FromWorker,
     Grant,
     JobEnded,
     JobOutput,
@@ -24,103 +19,25 @@ from duologue.engines.messages import (
 )
 from duologue.engines.orchestrator.engine import Engine
 from duologue.engines.payloads import AudioChunk, Payload, TextDelta
-from duologue.engines.pipeline import Pipeline, StageSpec, stage_keys
+from duologue.engines.pipeline import Pipeline, StageSpec
 from duologue.engines.pools.replica import ReplicaChange, ReplicaState
-from duologue.engines.ports import Ended, Outcome, Output, Request
+from duologue.engines.ports import Ended, Output
 from duologue.engines.settings import EngineSettings
-from duologue.telemetry.metrics import LabelSets, Metrics
 from tests.fakes.clock import FakeClock
-from tests.fakes.executor import FakeExecutor, FakeWorker
-from tests.patience import PATIENCE_S
+from tests.fakes.executor import FakeExecutor
 from tests.unit.engines.engine_port_contract import OTHER_FENCE, Listener
-
-FENCE = Fence("session", SESSION_LANE, 1)
-GRACE_S = 0.01
-COMPLETED, CANCELLED, FAILED = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.FAILED
-
-PIPELINES = {
-    "llm": Pipeline(name="llm", stages=(StageSpec(name="llm", runner="script", max_jobs=2),)),
-    "speech": Pipeline(
-        name="speech",
-        stages=(
-            StageSpec(name="words", runner="script", credit=1, max_jobs=4, deadline_ms=20),
-            StageSpec(name="tones", runner="tone", queue=0),
-        ),
-    ),
-}
-
-
-def request(request_id: str, pipeline: str = "llm", **fields: object) -> Request:
-    return Request(request_id, pipeline, FENCE, **fields)
-
-
-async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not done():  # noqa: ASYNC110
-            await asyncio.sleep(0)
-
-
-class Scene:
-    """An engine whose workers are played by the test."""
-
-    def __init__(
-        self,
-        pipelines: dict[str, Pipeline],
-        clock: FakeClock,
-        executor: FakeExecutor,
-        edges: dict[str, Edge] | None = None,
-    ) -> None:
-        self.clock = clock
-        self.stages = stage_keys(pipelines.values())
-        self.metrics = Metrics(LabelSets(stages=self.stages))
-        self.listener = Listener()
-        self._executor = executor
-        settings = EngineSettings(
-            stop_timeout_s=0.01,
-            cancel_grace_s=GRACE_S,
-            restart_backoff_s=1000,
-            start_timeout_s=1000,
-        )
-        self.engine = Engine(
-            pipelines,
-            settings,
-            self.metrics,
-            clock,
-            executors={"process": executor},
-            edges={**EDGES, **(edges or {})},
-        )
-
-    def worker(self, stage: str) -> FakeWorker:
-        """The latest worker of a stage's first replica."""
-        return [each for each in self._executor.workers if each.spec.name == f"{stage}/0"][-1]
-
-    def submit(self, request_id: str, pipeline: str = "llm", **fields: object) -> None:
-        self.engine.submit(request(request_id, pipeline, **fields), self.listener)
-
-    def say(self, stage: str, *messages: FromWorker) -> None:
-        self.worker(stage).report(*messages)
-
-    def end(self, stage: str, job: str, outcome: Outcome = COMPLETED) -> None:
-        self.say(stage, JobEnded(job, outcome))
-
-    def sent(self, stage: str) -> Sequence[object]:
-        return self.worker(stage).sent
-
-
-@asynccontextmanager
-async def scene(edges: dict[str, Edge] | None = None) -> AsyncIterator[Scene]:
-    executor = FakeExecutor()
-    here = Scene(PIPELINES, FakeClock(), executor, edges)
-    async with asyncio.TaskGroup() as group:
-        started = group.create_task(here.engine.start())
-        await until(lambda: len(executor.workers) == len(here.stages))
-        for worker in executor.workers:
-            worker.warm()
-        await started
-    try:
-        yield here
-    finally:
-        await here.engine.stop()
+from tests.unit.engines.orchestrator.engine_scene import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    FENCE,
+    GRACE_S,
+    PIPELINES,
+    Scene,
+    request,
+    scene,
+    until,
+)
 
 
 class TestStart:
@@ -385,88 +302,3 @@ class TestTime:
             await until(lambda: bool(here.listener.ends("a")))
             assert here.worker("llm").killed
             assert here.listener.ends("a") == [Ended("a", FENCE, CANCELLED)]
-
-
-class TestFigures:
-    async def test_what_is_refused_fails_or_is_lost_is_counted_by_stage(self) -> None:
-        async with scene() as here:
-            here.submit("a", "speech")
-            with pytest.raises(CapacityError):
-                here.submit("b", "speech")
-            assert here.metrics.stage_refused["speech.tones"].value == 1
-            here.say("speech.words", JobEnded("a", FAILED, "stage_failed", "bad luck"))
-            assert here.metrics.stage_failed["speech.words"].value == 1
-            here.end("speech.tones", "a", CANCELLED)
-            assert here.metrics.stage_failed["speech.tones"].value == 0
-            here.worker("llm").lose()
-            assert here.metrics.worker_lost["llm"].value == 1
-        assert here.metrics.worker_lost["speech.words"].value == 0, "those left when told to"
-
-    async def test_a_failure_is_logged_in_our_words_and_what_others_said_is_private(self) -> None:
-        async with scene() as here:
-            here.submit("a", "speech")
-            with capture_logs() as logs:
-                here.say("speech.words", JobEnded("a", FAILED, "upstream_failed", "no", "hello"))
-        assert logs == [
-            {
-                "event": "stage_failed",
-                "log_level": "warning",
-                "stage": "speech.words",
-                "code": "upstream_failed",
-                "reason": "no",
-                "pii.quote": "hello",
-            }
-        ]
-
-    async def test_too_much_input_is_a_failure_of_the_stage(self) -> None:
-        async with scene() as here:
-            here.submit("a", more_input=True)
-            here.engine.append("a", AudioChunk(bytes(2**25), 16_000))
-            assert here.metrics.stage_failed["llm"].value == 1
-            here.end("llm", "a", CANCELLED)
-
-    async def test_steps_queues_and_late_outputs_are_measured_by_stage(self) -> None:
-        async with scene() as here:
-            here.submit("a")
-            here.worker("llm").report(JobOutput("a", TextDelta("x")), step_s=0.03)
-            here.engine.cancel("a")
-            here.say("llm", JobOutput("a", TextDelta("late")))
-            assert sum(here.metrics.stage_step["llm"].counts) == 1
-            assert here.metrics.stage_step["llm"].sum == pytest.approx(0.03)
-            assert sum(here.metrics.stage_queue["llm"].counts) == 1
-            assert here.metrics.stale_output_dropped["llm"].value == 1
-            here.end("llm", "a", CANCELLED)
-
-    async def test_a_step_that_takes_longer_than_its_audio_lasts_is_counted(self) -> None:
-        async with scene() as here:
-            words = next(each for each in here.metrics.frame_deadline_missed if "words" in each[0])
-            for step_s in (0.01, 0.02, 0.03):
-                here.worker(words[0]).report(step_s=step_s)
-            assert words[1].value == 1
-            here.worker("llm").report(step_s=9.0)
-            assert here.metrics.frame_deadline_missed["llm"].value == 0
-
-    async def test_how_long_a_stage_takes_to_let_go_is_measured(self) -> None:
-        async with scene() as here:
-            here.submit("a")
-            here.engine.cancel("a")
-            here.engine.cancel("nobody")
-            here.clock.advance(0.05)
-            here.end("llm", "a", CANCELLED)
-            cancel = here.metrics.stage_cancel["llm"]
-            assert (sum(cancel.counts), cancel.sum) == (1, pytest.approx(0.05))
-            here.submit("b")
-            here.end("llm", "b", COMPLETED)
-            assert sum(cancel.counts) == 1
-
-    async def test_stats_show_every_stage(self) -> None:
-        async with scene() as here:
-            here.submit("a")
-            stats = here.engine.stats()
-            assert [stage.stage for stage in stats.stages] == [
-                "llm",
-                "speech.words",
-                "speech.tones",
-            ]
-            assert stats.requests == 1
-            assert stats.stages[0].busy == 1
