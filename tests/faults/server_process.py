@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,14 @@ from tests.patience import until
 ROOT = Path(__file__).parents[2]
 START_S = 240.0
 READY = "ready: "
+KEPT_LINES = 1000
+LONGEST_LINE_BYTES = 1024 * 1024
 
 
 class ServerProcess:
     """One server.
+
+    What it says is read for as long as it lives: a pipe that nobody empties fills, and stops it.
 
     Args:
         mark: A folder that stands in the environment of the server and of all its workers, and of
@@ -30,10 +35,13 @@ class ServerProcess:
 
     def __init__(self, process: asyncio.subprocess.Process, mark: Path) -> None:
         self.url = ""
-        self.said: list[str] = []
+        self.said: deque[str] = deque(maxlen=KEPT_LINES)
         self.pid = process.pid
         self._process = process
         self._mark = f"{mark}".encode()
+        self._lines = 0
+        self._news = asyncio.Event()
+        self._reading = asyncio.create_task(self._read(), name="read what a server says")
 
     @property
     def port(self) -> int:
@@ -41,25 +49,20 @@ class ServerProcess:
 
     async def is_ready(self) -> None:
         """Wait until it has said where it is."""
-        async with asyncio.timeout(START_S):
-            while not self.url:
-                await self._line()
+        await self._has_said(lambda: bool(self.url))
 
     async def is_starting(self, lines: int) -> None:
         """Wait until it has said some lines, or is ready."""
-        async with asyncio.timeout(START_S):
-            while len(self.said) < lines and not self.url:
-                await self._line()
+        await self._has_said(lambda: self._lines >= lines or bool(self.url))
 
     def kill(self, sig: signal.Signals = signal.SIGKILL) -> None:
         self._process.send_signal(sig)
 
     async def ended(self) -> int:
-        """Wait until it is gone; what else it says is read meanwhile."""
+        """Wait until it is gone, and with it all workers that write where it does."""
         async with asyncio.timeout(START_S):
-            await self._process.communicate()
-        assert self._process.returncode is not None
-        return self._process.returncode
+            await self._reading
+            return await self._process.wait()
 
     def processes(self) -> list[int]:
         """The server and its workers, those that are dead and not buried left out."""
@@ -69,13 +72,24 @@ class ServerProcess:
         """Wait until its workers are gone too."""
         await until(lambda: not self.processes())
 
-    async def _line(self) -> None:
+    async def _has_said(self, enough: Callable[[], bool]) -> None:
+        async with asyncio.timeout(START_S):
+            while not enough():
+                assert not self._reading.done(), f"the server is gone: {''.join(self.said)}"
+                self._news.clear()
+                await self._news.wait()
+
+    async def _read(self) -> None:
         assert self._process.stderr is not None
-        line = (await self._process.stderr.readline()).decode()
-        assert line, f"the server is gone: {''.join(self.said)}"
-        self.said.append(line)
-        if line.startswith(READY):
-            self.url = line.split()[1]
+        try:
+            async for line in self._process.stderr:
+                self._lines += 1
+                self.said.append(line.decode())
+                if self.said[-1].startswith(READY):
+                    self.url = self.said[-1].split()[1]
+                self._news.set()
+        finally:
+            self._news.set()
 
 
 @asynccontextmanager
@@ -93,6 +107,7 @@ async def server_process(
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "duologue", "serve", "--config", str(path)),
         stderr=asyncio.subprocess.PIPE,
+        limit=LONGEST_LINE_BYTES,
         env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT}"},
     )
     server = ServerProcess(process, folder)
@@ -103,7 +118,7 @@ async def server_process(
     finally:
         if process.returncode is None:
             process.kill()
-            await process.communicate()
+        await server.ended()
 
 
 def _all_processes() -> list[int]:
