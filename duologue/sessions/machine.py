@@ -250,10 +250,6 @@ class SessionMachine:
             deadline = min(deadline, self.extras.idle_at())
         return deadline
 
-    def has_output(self) -> bool:
-        """Tell whether ``pull`` would return something; let time pass first."""
-        return self.speaking.has_output()
-
     def pull(self, now: float, max_bytes: int) -> tuple[list[Event], Sequence[Effect]]:
         """Return what may be sent to the client now, and the effects of sending it."""
         speaking = self.speaking

@@ -274,7 +274,7 @@ class Session:
                 )
 
     def _has_output(self) -> bool:
-        return self.machine.has_output()
+        return self.machine.speaking.has_output()
 
     def _next_deadline(self) -> float:
         return self.machine.next_deadline()

@@ -117,16 +117,17 @@ class Dialogue:
             return
         requested: ResponseRequested | None = None
         overflowed: tuple[Response, ...] = ()
-        for effect in self._host.plugin.step(self._host.state, item):
+        host, speaking = self._host, self._speaking
+        for effect in host.plugin.step(host.state, item):
             if isinstance(effect, _SAID):
-                response = self._speaking.get(effect.response_id)
+                response = speaking.get(effect.response_id)
                 if response is None or response.state is _DRAINING:
                     raise PluginError(f"the plugin speaks in '{effect.response_id}', which is over")
                 if overflowed and response in overflowed:
                     continue
                 try:
                     if isinstance(effect, SayAudio):  # nearly always
-                        self._speaking.say_audio(response, effect.pcm, effect.marks, now)
+                        speaking.say_audio(response, effect.pcm, effect.marks, now)
                     else:
                         self._act(response, effect, now)
                 except OutputOverflow:

@@ -96,7 +96,7 @@ class ResumableSession(Session):
             self._resumption.on_acknowledged(seq)
 
     def _has_output(self) -> bool:
-        return self._resumption.due or self.machine.has_output()
+        return self._resumption.due or self.machine.speaking.has_output()
 
     def _next_deadline(self) -> float:
         return min(super()._next_deadline(), self._resumption.lease.expires_at())

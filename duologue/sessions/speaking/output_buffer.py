@@ -351,9 +351,9 @@ class OutputBuffer:
 
 def booked_bytes(event: Event | NextItem) -> int:
     """What an event counts as: here, when it is sent, and while it may be sent again."""
+    if isinstance(event, AudioDelta):  # when it is sent, nearly always
+        return EVENT_BYTES + len(event.delta)
     match event:
-        case AudioDelta(delta=sound):  # first: when it is sent, nearly always
-            return EVENT_BYTES + len(sound)
         case AudioTranscriptDelta(delta=text) | OutputTextDelta(delta=text):
             return EVENT_BYTES + len(text)
         case FunctionCallArgumentsDelta(delta=text) | FunctionCallArgumentsDone(arguments=text):

@@ -203,7 +203,7 @@ def test_speech_that_waits_for_playback_is_due_when_its_time_comes() -> None:
 
 def test_a_client_that_takes_nothing_is_due_at_the_stall_limit() -> None:
     bench = Bench(settings=SessionSettings(stall_limit_s=15))
-    assert bench.machine.has_output()
+    assert bench.machine.speaking.has_output()
     assert bench.machine.next_deadline() == T + 15
     bench.effects += bench.machine.on_timer(T + 15)
     assert bench.effects == [EndSession(ErrorCode.CLIENT_TOO_SLOW)]
@@ -248,7 +248,7 @@ def test_the_end_cancels_all_work_and_ends_every_response() -> None:
     ]
     dones = [event for event in bench.read() if isinstance(event, ResponseDone)]
     assert [done.response.status_details.reason for done in dones] == ["closed"] * 2  # type: ignore[union-attr]
-    assert not bench.machine.has_output()
+    assert not bench.machine.speaking.has_output()
 
 
 def test_a_session_ends_once_and_for_its_first_reason() -> None:

@@ -15,7 +15,7 @@ from tests.fakes.call import FakeCall
 from tests.fakes.plugin import FakePlugin
 from tests.fakes.taped_call import SECRETS, MemoryTape, interrupted_call
 
-READS_ONLY = {"has_output", "next_deadline", "resource"}
+READS_ONLY = {"next_deadline", "resource"}
 """Methods of the machine after which it is as before."""
 
 ONLY_TELLS = {"heard_by", "kept_by"}
