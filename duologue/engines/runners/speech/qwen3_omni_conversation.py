@@ -58,11 +58,13 @@ class Conversation:
             for number, token in self.tokenizer.get_added_tokens_decoder().items()
             if token.special
         }
-        wanted = [*([AUDIO] if self._ears else ()), *([IMAGE] if self._eyes else ())]
-        if missing := [sign for sign in wanted if sign not in self._signs]:
-            raise ConfigError(
-                f"tokenizer.json has no {missing[0]}: this is no Qwen3-Omni that senses"
-            )
+        for sign in (*([AUDIO] if self._ears else ()), *([IMAGE] if self._eyes else ())):
+            number = self.tokenizer.token_to_id(sign)
+            if number is None:
+                raise ConfigError(
+                    f"tokenizer.json has no {sign}: this is no Qwen3-Omni that senses"
+                )
+            self._signs[sign] = number
         # What a person writes is never a sign of the conversation's own.
         self.tokenizer.encode_special_tokens = True
 

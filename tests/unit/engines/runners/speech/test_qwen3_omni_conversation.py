@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -74,9 +73,6 @@ def test_a_checkpoint_that_lacks_something_is_named(
         (folder / "chat_template.jinja").unlink()
     else:
         file = folder / "tokenizer.json"
-        outline = json.loads(file.read_text())
-        for token in outline["added_tokens"]:
-            token["special"] = token["content"] != "<|audio_pad|>"
-        file.write_text(json.dumps(outline))
+        file.write_text(file.read_text().replace("<|audio_pad|>", "<|sound_pad|>"))
     with CheckpointFolder(folder) as checkpoint, pytest.raises(ConfigError, match=why):
         Conversation(checkpoint, SensesSettings())
