@@ -23,6 +23,7 @@ from duologue.engines.messages import Cancel, JobEnded, JobOutput, Open, Ready, 
 from duologue.engines.runners.contract import Job, Runner
 from duologue.engines.runners.diffusion.runner import DiffusionRunner
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
+from duologue.engines.runners.diffusion.vae_tiles import kept_tiles
 from duologue.engines.runners.registry import Built
 from duologue.engines.schedulers import SCHEDULERS
 from duologue.engines.stage_worker import StageWorker
@@ -218,6 +219,7 @@ def studio_of(
     **more: Any,
 ) -> tuple[Studio, int]:
     """Return a worker that was warmed up with the first of some sizes whose slices are short."""
+    give_tiles_back = kept_tiles(pipe.vae)
     for number, side in enumerate(sides):
         settings = settings_for(device, warm_width=side, warm_height=side, **more)
         try:
@@ -227,6 +229,7 @@ def studio_of(
                 raise
             print(f"not with {side} x {side}: {exc}", flush=True)
             forget_points(pipe)
+            give_tiles_back()
     raise AssertionError("there is no size")
 
 
@@ -236,6 +239,8 @@ def forget_points(pipe: Any) -> None:
         if isinstance(part, torch.nn.Module):
             for module in part.modules():
                 module._forward_pre_hooks.clear()
+            for blend in [name for name in vars(part) if name.startswith("blend_")]:
+                delattr(part, blend)
 
 
 def request(seed: int, side: int, steps: int, guidance: float) -> DrawImage:

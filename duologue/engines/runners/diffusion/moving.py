@@ -20,6 +20,7 @@ Turn: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 def move_in_parts(model: torch.nn.Module, device: torch.device, turn: Turn) -> None:
     """Move all weights and buffers; afterwards ``model.to(device)`` has nothing to do."""
+    device = torch.empty(0, device=device).device  # where a name without a number means
     for module in model.modules():
         if _is_elsewhere(module, device):
             module._apply(lambda tensor: _moved(tensor, device, turn), recurse=False)

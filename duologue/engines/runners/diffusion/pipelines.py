@@ -25,7 +25,7 @@ from duologue.engines.runners.diffusion.projection_cache import (
 )
 from duologue.engines.runners.diffusion.prompt_cache import PromptCache
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
-from duologue.engines.runners.diffusion.vae_tiles import set_tile
+from duologue.engines.runners.diffusion.vae_tiles import add_blend_points, set_tile
 
 Use: TypeAlias = Literal["text", "image", "mask", "first_picture", "video"]
 """What a call begins with, besides the prompt."""
@@ -166,12 +166,16 @@ class Pipelines:
 def add_points(pipe: Any, point: Callable[[], None]) -> None:
     """Call ``point`` before every block of every model: between them work can pause.
 
-    The blocks of a VAE are large, and there are few: there, also before each of their layers.
+    The blocks of a VAE are large, and there are few: there, also before each of their layers, and
+    before each blend of two tiles.
     """
     for name, model in pipe.components.items():
         if isinstance(model, torch.nn.Module):
-            for block in _blocks(model, with_layers=name.startswith("vae")):
+            is_vae = name.startswith("vae")
+            for block in _blocks(model, with_layers=is_vae):
                 block.register_forward_pre_hook(lambda _module, _args: point())
+            if is_vae:
+                add_blend_points(model, point)
 
 
 def takes(pipe: Any) -> set[str]:

@@ -37,7 +37,8 @@ from duologue.engines.runners.diffusion.running import Batch, BatchRun, Phase
 from duologue.engines.runners.diffusion.settings import DiffusionSettings
 from duologue.engines.runners.diffusion.sliced_work import SlicedWork
 from duologue.engines.runners.diffusion.slicing import SliceBudget
-from duologue.engines.runners.diffusion.vae_tiles import set_tile, smaller_tiles
+from duologue.engines.runners.diffusion.vae_tiles import smaller_tiles
+from duologue.engines.runners.diffusion.warming import Parts, measured, with_shorter_tiles
 from duologue.engines.runners.registry import RunnerType, Wake
 
 log = structlog.get_logger(__name__)
@@ -139,9 +140,7 @@ class DiffusionRunner:
         self.pipelines.move(self._settings.device, self._device_turn)
         ask = self._warm_ask()
         if ask is not None:
-            # The first one loads kernels and chooses among them: the second is like those after.
-            self._make(ask)
-            self.longest_part_s = max(self._shortened(ask, self._measured(ask)).values())
+            self.longest_part_s = max(self._warmed(ask).values())
         log.info("diffusion_ready", longest_part_ms=round(1000 * self.longest_part_s, 1))
 
     @property
@@ -247,11 +246,12 @@ class DiffusionRunner:
     def _run(self, batch: Batch) -> Callable[[], None]:
         return BatchRun(self.pipelines, self._settings, batch, self._point, self._off_device).run
 
-    def _make(self, ask: Ask) -> dict[Phase, float]:
-        """Make one request whole; returns the longest part of the slices of each phase."""
+    def _make(self, ask: Ask) -> Parts:
+        """Make one request whole, and measure its parts and its memory."""
+        before_bytes = self._reset_peak()
         self._active = active = _Active(Batch([ask]), [Job("warm-up")])
         self._work.begin(self._run(active.batch))
-        longest_s: dict[Phase, float] = {"begins": 0.0, "denoises": 0.0, "ends": 0.0}
+        longest_s: Parts = {"begins": 0.0, "denoises": 0.0, "ends": 0.0}
         try:
             while not active.ended:
                 phase = active.phase
@@ -260,20 +260,14 @@ class DiffusionRunner:
                 longest_s[phase] = max(longest_s[phase], self.longest_part_s)
         finally:
             self._active = None
+        self._measure_memory(ask, before_bytes)
         return longest_s
 
-    def _measured(self, ask: Ask) -> dict[Phase, float]:
-        """Make one; it says what memory one takes, too."""
-        before = self._reset_peak()
-        longest_s = self._make(ask)
-        self._measure_memory(ask, before)
-        return longest_s
-
-    def _shortened(
-        self, ask: DrawImage | MakeVideo, longest_s: dict[Phase, float]
-    ) -> dict[Phase, float]:
+    def _warmed(self, ask: DrawImage | MakeVideo) -> Parts:
         """Have the VAE's tiles as large as their parts are short enough; returns as measured."""
         settings = self._settings
+        short_s = self._longest_s * TILE_SHARE
+        longest_s = measured(lambda: self._make(ask), short_s)
         vae = getattr(self.pipelines.base, "vae", None)
         if not self._is_shared or vae is None or settings.vae_tile:
             return longest_s
@@ -284,11 +278,9 @@ class DiffusionRunner:
                 f"calls use it may for {1000 * self._longest_s:g} ms. Give it vae_tiling: true, or "
                 "the model a device of its own"
             )
-        while settings.vae_tiling and tiles and longest_s["ends"] > self._longest_s * TILE_SHARE:
-            set_tile(vae, tiles.pop(0))
-            self._make(ask)
-            longest_s = self._measured(ask)
-        return longest_s
+        if not settings.vae_tiling or longest_s["ends"] <= short_s:
+            return longest_s
+        return with_shorter_tiles(vae, tiles, lambda: self._make(ask), short_s, longest_s)
 
     def _advance(self) -> bool:
         """Run one slice; says whether its work has ended."""

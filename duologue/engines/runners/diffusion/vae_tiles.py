@@ -7,13 +7,17 @@ tiles are small enough.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from duologue.core.errors import ConfigError
 
 SMALLER = (512, 384, 256, 192, 128)
 """Pixels of a side that are tried, one after the other, where a picture as a whole takes long."""
+
+_BLENDS = ("blend_v", "blend_h", "blend_t")
+"""Methods that blend a tile into the next one: row after row, so the host tells a GPU little at a
+time, and all of a large picture together take longer than any layer."""
 
 _OVERLAP = 4
 """A tile shares one such part of its side with the next one, as the library has it."""
@@ -55,6 +59,28 @@ def set_tile(vae: Any, pixels: int) -> None:
     if not arguments:
         vae.tile_sample_min_size = pixels
         vae.tile_latent_min_size = pixels // per_latent
+
+
+def kept_tiles(vae: Any) -> Callable[[], None]:
+    """Return what gives it the tiles again that it has now."""
+    kept = {name: value for name, value in vars(vae).items() if name.startswith(("tile_", "use_"))}
+    return lambda: vars(vae).update(kept)
+
+
+def add_blend_points(vae: Any, point: Callable[[], None]) -> None:
+    """Call ``point`` before each blend of two tiles."""
+    for name in _BLENDS:
+        blend = getattr(vae, name, None)
+        if blend is not None:
+            setattr(vae, name, _behind(point, blend))
+
+
+def _behind(point: Callable[[], None], blend: Callable[..., Any]) -> Callable[..., Any]:
+    def blended(*tiles: Any, **how: Any) -> Any:
+        point()
+        return blend(*tiles, **how)
+
+    return blended
 
 
 def _arguments(vae: Any, pixels: int) -> dict[str, int]:

@@ -43,6 +43,12 @@ def test_all_is_moved_each_in_a_turn() -> None:
     assert turns.taken == 8, "what is there is not touched"
 
 
+def test_a_device_without_its_number_is_the_same_one() -> None:
+    model, turns = Model(), Turns()
+    move_in_parts(model, torch.device("cpu:0"), turns)
+    assert turns.taken == 0
+
+
 def test_a_large_one_is_moved_in_several_turns() -> None:
     model, turns = torch.nn.Linear(1024, 3 * (PART_BYTES >> 12) + 1, bias=False), Turns()
     move_in_parts(model, ELSEWHERE, turns)
