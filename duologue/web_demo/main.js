@@ -3,6 +3,7 @@
  */
 
 import { secretFor } from "./key.js";
+import { Readiness } from "./readiness.js";
 import { DuologueCall, environmentProblem } from "./sdk/duologue.js";
 import { callOptions, conversationOptions, lineOptions, load, save } from "./settings.js";
 import { Chat } from "./view/chat.js";
@@ -39,14 +40,20 @@ const canvas = new TimelineCanvas(/** @type {HTMLCanvasElement} */ (byId("timeli
 const wakeLock = new WakeLock(document);
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 const sketch = illustration();
+const readiness = new Readiness(new URL("../ready", document.baseURI), (...request) => fetch(...request));
 let isDrawing = false;
+let hasMicrophone = true;
 
 call.on("state", () => {
   controls.render();
   wakeLock.want(call.phase === "live");
   startDrawing();
 });
-call.on("problem", (problem) => problems.show(problem));
+call.on("problem", (problem) => {
+  problems.show(problem);
+  readiness.want(problem?.kind === "server-starting");
+});
+readiness.onReady = () => dial(hasMicrophone);
 call.on("notice", notify);
 controls.onConnect = () => dial(true);
 controls.onVolume = (/** @type {number} */ volume) => {
@@ -83,6 +90,8 @@ void offerModels();
 
 /** @param {boolean} withMicrophone */
 function dial(withMicrophone) {
+  hasMicrophone = withMicrophone;
+  readiness.want(false);
   call.start({ withMicrophone }).catch(() => {}); // the problem card says what it was
 }
 

@@ -89,6 +89,9 @@ class StubGateway:
         return socket
 
     async def ready(self, _: web.Request) -> web.StreamResponse:
+        if self.refusal is not None and self.refusal[0] == 503:
+            status, body, headers = self.refusal
+            return web.json_response(body, status=status, headers=headers)
         return web.json_response({"status": "ready"})
 
     async def models(self, _: web.Request) -> web.StreamResponse:

@@ -97,7 +97,6 @@ async def test_an_old_browser_is_told_so(browse: Browse) -> None:
     ("status", "code", "kind"),
     [
         (503, "server_full", "server-full"),
-        (503, "server_not_ready", "server-starting"),
         (401, "invalid_api_key", "key-refused"),
         (404, "model_not_found", "server-refused"),
     ],
@@ -111,6 +110,18 @@ async def test_a_refused_call_gives_the_servers_reason(
         assert f"The server says {code}." in await problem(page, kind)
         gateway.refusal = None
         await page.click("[data-remedy=call]")
+        await page.until("document.body.dataset.phase === 'live'")
+        assert await page.evaluate("document.getElementById('problem').hidden")
+
+
+async def test_a_server_that_is_starting_is_called_again_by_itself_once_it_is_ready(
+    browse: Browse, gateway: StubGateway
+) -> None:
+    gateway.refuse_calls(503, "server_not_ready", "The models are being loaded.")
+    async with browse(QUIET) as page:
+        await page.click("#connect")
+        assert "The models are being loaded." in await problem(page, "server-starting")
+        gateway.refusal = None
         await page.until("document.body.dataset.phase === 'live'")
         assert await page.evaluate("document.getElementById('problem').hidden")
 
