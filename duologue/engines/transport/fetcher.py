@@ -12,7 +12,7 @@ from typing import Protocol
 
 from duologue.core.clock import Clock, SystemClock
 from duologue.core.errors import StageTimeout
-from duologue.engines.transport.port import Handle, Reader
+from duologue.engines.transport.port import Handle, Reader, SettlesLater
 from duologue.engines.worker_inbox import WorkerInbox
 
 _TIME_IS_UP = float("inf")
@@ -57,6 +57,7 @@ class Fetcher:
         self._clock = clock or SystemClock()
         self._inbox: WorkerInbox[tuple[Wanted, Read] | None] = WorkerInbox()
         self._thread: threading.Thread | None = None
+        self._reader: Reader | None = None
         self._current: Wanted | None = None
         self._closed = False
 
@@ -89,21 +90,24 @@ class Fetcher:
         return self._clock.wall_time()
 
     def _run(self) -> None:
-        reader: Reader | None = None
-
-        def get(handle: Handle) -> bytes:
-            nonlocal reader
-            if self.now() == _TIME_IS_UP:
-                raise StageTimeout("nobody waits for it any more")
-            if reader is None:
-                reader = self._open_reader(self)
-            return reader.get(handle, self._clock.now() + self._timeout_s)
-
         while not self._closed:
             for order in self._inbox.take(None):
                 if order is not None and not self._closed:
-                    self._current, read = order
-                    read(get)
-                    self._current = None
-        if reader is not None:
-            reader.close()
+                    self._read(*order)
+        if self._reader is not None:
+            self._reader.close()
+
+    def _read(self, wanted: Wanted, read: Read) -> None:
+        self._current = wanted
+        read(self._get)
+        self._current = None
+        reader: object = self._reader
+        if wanted.dropped and isinstance(reader, SettlesLater):
+            reader.settle(self._clock.now() + self._timeout_s)
+
+    def _get(self, handle: Handle) -> bytes:
+        if self.now() == _TIME_IS_UP:
+            raise StageTimeout("nobody waits for it any more")
+        if self._reader is None:
+            self._reader = self._open_reader(self)
+        return self._reader.get(handle, self._clock.now() + self._timeout_s)

@@ -99,6 +99,15 @@ class CountsReads(Protocol):
         ...
 
 
+@runtime_checkable
+class SettlesLater(Protocol):
+    """A reader whose reads may go on when they were given up, and keep memory at the writer."""
+
+    def settle(self, deadline: float) -> None:
+        """See to the end of those, as far as it comes by the deadline; the next read does too."""
+        ...
+
+
 class PayloadLost(EngineError):
     """A payload cannot be had any more. Raised by readers; fails the request that needs it."""
 

@@ -49,13 +49,14 @@ class Want:
 
 
 class Scene:
-    def __init__(self) -> None:
+    def __init__(self, kind: type[PatientReader] = PatientReader) -> None:
+        self.kind = kind
         self.clock = FakeClock(100.0)
         self.opened = threading.Event()
         self.fetcher = Fetcher("reader", self._open, 5.0, self.clock)
 
     def _open(self, clock: Clock) -> PatientReader:
-        self.reader = PatientReader(clock)
+        self.reader = self.kind(clock)
         self.opened.set()
         return self.reader
 
@@ -104,6 +105,25 @@ def test_what_nobody_wants_any_more_is_given_up_at_once_and_said_so() -> None:
     assert second.done.wait(PATIENCE_S)
     assert first.said == ["too late for 105.0"]
     assert second.said == ["nobody waits for it any more"]
+    scene.close()
+
+
+def test_where_reads_go_on_when_they_were_given_up_somebody_sees_to_their_end() -> None:
+    settled = threading.Event()
+    deadlines: list[float] = []
+
+    class Lingering(PatientReader):
+        def settle(self, deadline: float) -> None:
+            assert self.clock.now() < deadline, "there is time for that"
+            deadlines.append(deadline)
+            settled.set()
+
+    scene = Scene(Lingering)
+    first = scene.fetch()
+    scene.reading()
+    first.dropped = True
+    assert settled.wait(PATIENCE_S)
+    assert deadlines == [105.0]
     scene.close()
 
 

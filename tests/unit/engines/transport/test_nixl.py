@@ -125,6 +125,18 @@ class TestClaims:
             ends.reader.get(handle, by_then())
         assert ends.store.held_bytes == 0
 
+    def test_a_question_without_an_answer_is_settled_without_a_read_too(
+        self, ends: OverNixl
+    ) -> None:
+        handle = put(ends, b"x" * 1000)
+        for _ in range(5):
+            with pytest.raises(StageTimeout):
+                ends.reader.get(handle, soon(0.0002))
+        ends.store.free(handle)
+        ends.reader.settle(by_then())
+        assert ends.store.held_bytes == 0
+        ends.reader.settle(by_then())
+
     def test_nothing_is_read_where_too_many_reads_have_no_known_end(self, ends: OverNixl) -> None:
         handle = put(ends, b"x")
         for _ in range(MAX_UNSETTLED):
