@@ -51,7 +51,7 @@ NEED_TORCH_TOO = ["unit/bench/test_moshi_*.py", "unit/engines/runners/streaming_
 
 _OF_THE_RUNNER = (
     *("calls", "pipelines", "preview", "prompt_cache", "results", "runner", "running"),
-    "vae_tiles",
+    *("moving", "vae_tiles", "warming"),
 )
 NEED_DIFFUSERS = [
     *(f"unit/engines/runners/diffusion/test_{each}.py" for each in _OF_THE_RUNNER),
