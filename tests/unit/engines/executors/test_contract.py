@@ -289,7 +289,7 @@ async def test_what_was_under_way_is_let_go_of_with_its_worker(executor: Executo
         return all(each() is None for each in lost)
 
     await until(are_gone)
-    assert open_files() == files
+    await until(lambda: open_files() == files)
     assert shared_memory() == names
 
 
