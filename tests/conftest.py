@@ -49,12 +49,13 @@ NEED_TORCH = [
 NEED_TORCH_TOO = ["unit/bench/test_moshi_*.py", "unit/engines/runners/streaming_lm/test_*.py"]
 """Likewise the tests that match; folders in there do not."""
 
-_OF_THE_RUNNER = (
-    *("calls", "pipelines", "preview", "prompt_cache", "results", "runner", "running"),
-    *("moving", "vae_tiles", "warming"),
-)
+_OF_THE_RUNNER = Path("unit/engines/runners/diffusion")
 NEED_DIFFUSERS = [
-    *(f"unit/engines/runners/diffusion/test_{each}.py" for each in _OF_THE_RUNNER),
+    *(
+        str(_OF_THE_RUNNER / path.name)
+        for path in (Path(__file__).parent / _OF_THE_RUNNER).glob("test_*.py")
+        if "pytest.mark.diffusion" in path.read_text()
+    ),
     "conformance/test_diffusion.py",
     "conformance/test_diffusion_sounds.py",
 ]
