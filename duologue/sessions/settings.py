@@ -42,8 +42,8 @@ class ListeningSettings(Section):
 
     pause_ms: Positive = 32
     """Silence after which the turn may be over and work on an answer begins on speculation: one
-    window of Silero's, which hardly ever takes a short break within a word for silence. Where
-    vad_webrtc or vad_energy detects speech, 64 is better."""
+    window of the neural detector, which hardly ever takes a short break within a word for silence.
+    Where vad_webrtc or vad_energy detects speech, 64 is better."""
 
     check_ms: Positive = 64
     """Silence after which the end-of-turn model is asked."""
