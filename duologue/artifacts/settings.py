@@ -70,7 +70,10 @@ class ArtifactSettings(Section):
     @field_validator("cache_dir")
     @classmethod
     def _expand(cls, value: Path) -> Path:
-        return value.expanduser().absolute()
+        try:
+            return value.expanduser().absolute()
+        except RuntimeError as exc:  # pydantic passes on what is no ValueError
+            raise ValueError(str(exc)) from exc
 
     @field_validator("hub_url")
     @classmethod

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from duologue.commands.interpreters import check_interpreters
-from duologue.composition.engine_side import make_plugins
+from duologue.composition.engine_side import make_plugins, named_pipelines
 from duologue.config import command
 from duologue.config.yaml_text import read_nodes
 from duologue.core.errors import ConfigError
@@ -42,8 +42,13 @@ def run(args: argparse.Namespace) -> int:
             print(line)  # noqa: T201
         return 0
     return command.run(
-        args, Settings, os.environ, check_values=make_plugins, check_other=_is_accepted_pipeline
+        args, Settings, os.environ, check_values=_check_values, check_other=_is_accepted_pipeline
     )
+
+
+def _check_values(settings: Settings) -> None:
+    make_plugins(settings)
+    check_interpreters(named_pipelines(settings).values())
 
 
 def _path_of(given: str) -> Path:

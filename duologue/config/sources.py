@@ -163,8 +163,11 @@ def _anchor(tree: Tree, parts: list[str], folder: Path) -> None:
 
 
 def _anchored(value: V, folder: Path) -> V | str | list[Any] | Tree:
-    if isinstance(value, str):
-        return str((folder / Path(value).expanduser()).resolve())
+    if isinstance(value, str) and "\0" not in value:  # whoever validates it says what is wrong
+        try:
+            return str((folder / Path(value).expanduser()).resolve())
+        except RuntimeError as exc:  # a home of nobody, or links in a circle
+            raise ConfigError(f"the path {value} leads nowhere: {exc}") from exc
     if isinstance(value, list):
         return [_anchored(item, folder) for item in value]
     if isinstance(value, dict):

@@ -101,7 +101,11 @@ def _load(path: Path, shipped: Path) -> Source:
                 "One of your own goes into engine.pipeline_files"
             ) from exc
         raise ConfigError(f"engine.pipeline_files: there is no file {path}") from exc
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as exc:
+    except OSError as exc:
+        raise ConfigError(f"cannot read the pipeline {path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"pipeline {path} is not UTF-8 text") from exc
+    except yaml.YAMLError as exc:
         raise ConfigError(f"pipeline {path}: {exc}") from exc
     if not isinstance(tree, dict) or node is None:
         raise ConfigError(f"pipeline {path}: a pipeline is a mapping with a name and stages")

@@ -51,3 +51,8 @@ def test_what_makes_no_sense_is_refused(values: dict[str, object]) -> None:
 
 def test_a_trailing_slash_of_the_hub_does_not_matter() -> None:
     assert ArtifactSettings(hub_url="https://mirror/").hub_url == "https://mirror"
+
+
+def test_the_home_of_nobody_is_no_cache() -> None:
+    with pytest.raises(ValidationError, match="home directory"):
+        ArtifactSettings(cache_dir=Path("~nobody-of-this-name/w"))

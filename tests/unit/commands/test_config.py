@@ -92,3 +92,26 @@ def test_pipelines_are_checked_as_settings_are(
     assert config.run(parsed("check", str(good))) == 0
     assert config.run(parsed("check", str(good), str(bad))) != 0
     assert "'speech'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("gateway: {port: yes}", "gateway.port = True ({path}:1): input should be a number"),
+        ('jobs: {folder: "a\\0b"}', "jobs.folder = 'a\\x00b' ({path}:1): input holds a NUL"),
+        ('engine: {pipeline_files: ["a\\0b"]}', "({path}:1): input holds a NUL character"),
+        ("jobs: {folder: ~nobody-of-this-name/jobs}", "the path ~nobody-of-this-name/jobs leads"),
+        ("engine: {pipelines: [nosuch]}", "there is no pipeline 'nosuch'"),
+        ("engine: {pipeline_files: [nosuch.yaml]}", "there is no file {folder}/nosuch.yaml"),
+        ("engine: {pipeline_files: [.]}", "cannot read the pipeline {folder}: Is a directory"),
+        ("engine: {pipeline_files: [bytes.yaml]}", "{folder}/bytes.yaml is not UTF-8 text"),
+    ],
+)
+def test_what_serve_would_refuse_is_refused_with_its_place(
+    content: str, said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x9c")
+    path = tmp_path / "config.yaml"
+    path.write_text(content)
+    assert config.run(parsed("check", str(path))) != 0
+    assert said.format(path=path, folder=tmp_path) in capsys.readouterr().out
