@@ -250,6 +250,10 @@ _NOTHING_TO_GO_ON_WITH = frozenset(
 )
 
 
+_LONGEST_WAIT_DIGITS = 6
+
+
 def _retry_after_s(headers: Mapping[str, str]) -> float:
     value = headers.get("Retry-After", "")
-    return float(value) if value.isdigit() else 5.0
+    is_number = value.isascii() and value.isdigit() and len(value) <= _LONGEST_WAIT_DIGITS
+    return float(value) if is_number else 5.0

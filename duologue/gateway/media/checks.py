@@ -13,7 +13,7 @@ from duologue.engines.media_offer import MediaOffer
 from duologue.protocol.errors import ErrorCode, over_limit, refused, shown
 
 MAX_SEED = (1 << 63) - 1
-_SIZE = re.compile(r"(\d{1,9})x(\d{1,9})")
+_SIZE = re.compile(r"([0-9]{1,9})x([0-9]{1,9})")
 
 
 def check_prompt(prompt: str, offer: MediaOffer, param: str = "prompt") -> str:

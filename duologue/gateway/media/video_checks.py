@@ -14,6 +14,9 @@ from duologue.engines.media_payloads import MakeVideo
 from duologue.gateway.media import checks
 from duologue.protocol.errors import over_limit, refused, shown
 
+_MOST_SECONDS = 86_400
+"""Whatever a model can make; its own limit is told as that."""
+
 
 class VideoFields(msgspec.Struct, frozen=True, kw_only=True):
     """What may be said of a video.
@@ -103,8 +106,11 @@ def _seconds(given: str | float) -> float:
         seconds = float(given)
     except ValueError:
         seconds = -1.0
-    if not 0 < seconds <= 86_400:
-        raise refused(f"seconds is {shown(given)}; it may be a number above 0", "seconds")
+    if not 0 < seconds <= _MOST_SECONDS:
+        raise refused(
+            f"seconds is {shown(given)}; it may be a number above 0, and {_MOST_SECONDS} at most",
+            "seconds",
+        )
     return seconds
 
 

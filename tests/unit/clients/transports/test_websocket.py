@@ -191,6 +191,13 @@ def test_rate_limits_are_a_matter_of_time() -> None:
     assert error.retry_after_s == 30.0
 
 
+@pytest.mark.parametrize("given", ["\u00b2", "-1", "9" * 400])
+def test_a_wait_that_is_none_leaves_the_usual_one(given: str) -> None:
+    error = status_error(response(429, b"", {"Retry-After": given}), "ws://h")
+    assert isinstance(error, CapacityError)
+    assert error.retry_after_s == 5.0
+
+
 def test_a_broken_server_is_quoted_in_its_own_words() -> None:
     body = b'{"error": {"message": "disk full"}}'
     error = status_error(response(500, body, {}), "ws://h")

@@ -32,6 +32,7 @@ def test_sizes(given: str | None, size: tuple[int, int]) -> None:
     [
         (lambda: checks.size_of("large", OFFER), "size"),
         (lambda: checks.size_of("321x160", OFFER), "size"),
+        (lambda: checks.size_of("\u0663\u0662\u0660x160", OFFER), "size"),  # Arabic digits
         (lambda: checks.size_of("0x160", OFFER), "size"),
         (lambda: checks.size_of("1040x16", OFFER), "size"),
         (lambda: checks.size_of("640x640", OFFER), "size"),

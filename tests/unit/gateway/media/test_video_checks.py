@@ -66,3 +66,8 @@ def test_what_is_out_of_bounds_names_its_field(fields: dict[str, Any], param: st
     with pytest.raises(ClientError) as refused:
         video_of(VideoFields(prompt="waves", **fields), OFFER, b"", 5)
     assert refused.value.param == param
+
+
+def test_a_length_beyond_all_measure_is_refused_with_the_limit() -> None:
+    with pytest.raises(ClientError, match="above 0, and 86400 at most"):
+        video_of(VideoFields(prompt="waves", seconds="1e5"), OFFER, b"", 5)
