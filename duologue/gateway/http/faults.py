@@ -8,20 +8,21 @@ from __future__ import annotations
 import logging
 import warnings
 
-from aiohttp import BadContentDispositionHeader, BadContentDispositionParam
+from aiohttp import BadContentDispositionHeader, BadContentDispositionParam, web
 from aiohttp.http import HttpProcessingError
 
 
 class OurFaults(logging.Filter):
     """Drops records of requests that were no HTTP: who listens on a port hears all kinds of things.
 
-    Such a record may quote the request, with the key in it.
+    Such a record may quote the request, with the key in it. A body that cannot be unpacked is
+    met again after its answer, where aiohttp reads what is left of it.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Tell whether a record is about something that we did."""
         error = record.exc_info[1] if record.exc_info else None
-        return not isinstance(error, HttpProcessingError)
+        return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
 
 
 def server_logger() -> logging.Logger:

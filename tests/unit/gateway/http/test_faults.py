@@ -29,6 +29,17 @@ async def test_a_peer_that_speaks_no_http_is_refused_and_not_logged(
         assert [each for each in caplog.records if each.name != "asyncio"] == []
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/images/edits", "/nothing"])
+async def test_a_body_that_cannot_be_unpacked_is_not_logged(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = f"POST {path} HTTP/1.1\r\nHost: here\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n"
+    async with small_server() as server, connected(server.port) as peer:
+        peer.write(f"{head}\r\nhello".encode())
+        assert (await peer.end()).startswith(b"HTTP/1.1 4")
+    assert [each for each in caplog.records if each.name != "asyncio"] == []
+
+
 async def test_a_fault_of_ours_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def crash(_request: web.Request) -> web.Response:
         raise ValueError("ours")
