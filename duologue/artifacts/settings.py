@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator
 
 from duologue.config import Section
+from duologue.core.errors import ConfigError
 
 CACHE_VARIABLE = "DUOLOGUE_CACHE"
 
@@ -27,11 +28,20 @@ def default_cache_dir(environ: Mapping[str, str]) -> Path:
     """The cache of this person: ``DUOLOGUE_CACHE``, else the XDG cache folder."""
     chosen = environ.get(CACHE_VARIABLE)
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return _at_home(Path(chosen)).absolute()
     # The XDG specification says that a relative path here is to be ignored.
     xdg = Path(environ.get("XDG_CACHE_HOME", ""))
-    base = xdg if xdg.is_absolute() else Path("~/.cache").expanduser()
+    base = xdg if xdg.is_absolute() else _at_home(Path("~/.cache"))
     return base / "duologue"
+
+
+def _at_home(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as exc:  # nobody has this name, or a user of a container has no home
+        raise ConfigError(
+            f"there is no home for {path}: name a folder in DUOLOGUE_CACHE, as /var/cache/duologue"
+        ) from exc
 
 
 class ArtifactSettings(Section):

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from duologue.artifacts.settings import ArtifactSettings, SourceKind, default_cache_dir
+from duologue.core.errors import ConfigError
 
 
 def test_the_variable_moves_the_cache() -> None:
@@ -54,5 +55,7 @@ def test_a_trailing_slash_of_the_hub_does_not_matter() -> None:
 
 
 def test_the_home_of_nobody_is_no_cache() -> None:
+    with pytest.raises(ConfigError, match="no home for ~nobody-of-this-name/w: name a folder in"):
+        default_cache_dir({"DUOLOGUE_CACHE": "~nobody-of-this-name/w"})
     with pytest.raises(ValidationError, match="home directory"):
         ArtifactSettings(cache_dir=Path("~nobody-of-this-name/w"))
