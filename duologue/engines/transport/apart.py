@@ -105,13 +105,15 @@ def whole(apart: Apart, get: Get) -> Open | Append | JobOutput:
     """Put back what was taken out.
 
     Raises:
-        EngineError: As ``get``, or there is nothing to put it back into.
+        EngineError: As ``get``, or there is no such place to put it back into.
     """
     payload = _payload(apart.message)
     if payload is None:
         raise EngineError("parts of a payload came without the payload")
     changed: dict[str, bytes | Lent | list[bytes | Lent]] = {}
     for part in apart.parts:
+        if not _has_place(payload, part):
+            raise EngineError("a part of a payload came that the payload does not have")
         found = get(part.handle)
         if part.item < 0:
             changed[part.field] = found
@@ -164,6 +166,14 @@ def _take_out(message: msgspec.Struct, put: Put) -> Apart | None:
     }
     rest = msgspec.structs.replace(payload, **emptied)
     return Apart(_with_payload(message, rest), tuple(parts))
+
+
+def _has_place(payload: Payload, part: Part) -> bool:
+    """Tell whether a part, as the other end names it, is one of this payload's."""
+    several = dict(_large_fields(type(payload))).get(part.field)
+    if several:
+        return 0 <= part.item < len(getattr(payload, part.field))
+    return several is False and part.item < 0
 
 
 def _is_large(item: bytes | Lent) -> bool:

@@ -292,12 +292,14 @@ class NixlReader:
     def _claim(self, claim: _Claim, deadline: float) -> _Claimed:
         place = claim.handle.place
         try:
-            (answer,) = self._asker.ask(place, _encode(claim), deadline)
+            answer = self._asker.ask(place, _encode(claim), deadline)
+            claimed = _decode_claimed(b"".join(frame.bytes for frame in answer))
         except StageTimeout:
             raise
         except EngineError as exc:
             raise lost(claim.handle, exc.message) from exc
-        claimed = _decode_claimed(answer.bytes)
+        except msgspec.DecodeError as exc:
+            raise lost(claim.handle, "what came is no answer") from exc
         if claimed.agent != self._agents.get(place):
             # Another store than before, to which nothing is owed.
             self._unsettled.pop(place, None)

@@ -29,9 +29,13 @@ HIGH_WATER_MARK = 8
 """Messages that may wait for one peer; an answer more is dropped, and asked for again."""
 
 LEAST_SECRET_BYTES = 16
+MAX_LINKS = 64
+"""Places that are kept in reach; of more, the one that was not asked for longest is let go."""
+
 ASK_AGAIN_S = 0.5
 RECONNECT_MS = 20
 NUMBER_BYTES = 8
+_TCP = "tcp://"
 _ZAP = "inproc://zeromq.zap.01"
 _STOP = "inproc://stop"
 
@@ -163,7 +167,7 @@ class Asker:
         """Ask until there is an answer. What was given up leaves nothing to the next question.
 
         Raises:
-            EngineError: That is no place.
+            EngineError: That is no place, or there is no socket left.
             StageTimeout: There is no answer by the deadline.
         """
         link = self._link(place)
@@ -200,21 +204,33 @@ class Asker:
         return True
 
     def _link(self, place: str) -> zmq.Socket[bytes]:
-        link = self._links.get(place)
+        link = self._links.pop(place, None)
         if link is None:
-            link = self._context.socket(zmq.DEALER)
-            _bound(link)
-            link.set(zmq.MAXMSGSIZE, MAX_ANSWER_BYTES)
-            link.set(zmq.RECONNECT_IVL, RECONNECT_MS)
-            link.set(zmq.CURVE_SERVERKEY, self._answerers_key)
-            link.set(zmq.CURVE_PUBLICKEY, self._keys.public)
-            link.set(zmq.CURVE_SECRETKEY, self._keys.private)
+            if not place.startswith(_TCP):
+                raise EngineError(f"{place[:100]!r} is no address")
+            if len(self._links) >= MAX_LINKS:
+                # Places of the dead are not asked again, and ZeroMQ would look for them for ever.
+                self._links.pop(next(iter(self._links))).close(0)
+            link = self._open()
             try:
                 link.connect(place)
             except zmq.ZMQError as exc:
                 link.close(0)
                 raise EngineError(f"{place[:100]!r} is no address") from exc
-            self._links[place] = link
+        self._links[place] = link  # behind all others, as the latest that was asked
+        return link
+
+    def _open(self) -> zmq.Socket[bytes]:
+        try:
+            link = self._context.socket(zmq.DEALER)
+        except zmq.ZMQError as exc:
+            raise EngineError(f"no socket to ask from: {exc.strerror}") from exc
+        _bound(link)
+        link.set(zmq.MAXMSGSIZE, MAX_ANSWER_BYTES)
+        link.set(zmq.RECONNECT_IVL, RECONNECT_MS)
+        link.set(zmq.CURVE_SERVERKEY, self._answerers_key)
+        link.set(zmq.CURVE_PUBLICKEY, self._keys.public)
+        link.set(zmq.CURVE_SECRETKEY, self._keys.private)
         return link
 
 

@@ -14,6 +14,7 @@ from duologue.engines.transport.slots import Slots
 
 MAX_PAYLOADS = 4096
 _THERE, _GONE = b"1", b"0"
+_ANSWER_FRAMES = 2
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_handle = msgspec.msgpack.Decoder(Handle).decode
@@ -108,11 +109,14 @@ class ZeromqReader:
             StageTimeout: There is no answer by the deadline.
         """
         try:
-            status, data = self._asker.ask(handle.place, _encode(handle), deadline)
+            answer = self._asker.ask(handle.place, _encode(handle), deadline)
         except StageTimeout:
             raise
         except EngineError as exc:
             raise lost(handle, exc.message) from exc
+        if len(answer) != _ANSWER_FRAMES:
+            raise lost(handle, "what came is no answer")
+        status, data = answer
         if status.bytes != _THERE or len(data) != handle.size_bytes:
             raise lost(handle, "it was freed")
         found: bytes = data.bytes

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from duologue.core.errors import EngineError
 from duologue.engines import framing
 from duologue.engines.media_payloads import DrawImage, ImageData
 from duologue.engines.messages import Apart, Append, Cancel, JobOutput, Open, Part
-from duologue.engines.payloads import AudioChunk, TextDelta
+from duologue.engines.payloads import AudioChunk, Payload, TextDelta
 from duologue.engines.policy_payloads import DecideActions
 from duologue.engines.transport.apart import (
     LEAST_BYTES,
@@ -107,6 +108,25 @@ def test_a_payload_that_is_gone_is_an_error(store: ObjectStore) -> None:
     store.free(apart.parts[0].handle)
     with pytest.raises(PayloadLost):
         whole(apart, store.get)
+
+
+@pytest.mark.parametrize(
+    ("payload", "field", "item"),
+    [
+        (image(b""), "media", -1),
+        (image(b""), "nothing", -1),
+        (image(b""), "data", 0),
+        (DecideActions((b"",), b"", "lift it", 1, 1), "images", 1),
+        (DecideActions((b"",), b"", "lift it", 1, 1), "images", -1),
+    ],
+)
+def test_a_part_that_the_payload_does_not_have_is_an_error(
+    store: ObjectStore, payload: Payload, field: str, item: int
+) -> None:
+    handle = store.put(LARGE)
+    assert handle is not None
+    with pytest.raises(EngineError, match="does not have"):
+        whole(Apart(JobOutput("a", payload), (Part(field, item, handle),)), store.get)
 
 
 def test_a_batch_of_frames_of_audio_is_not_worth_a_look() -> None:

@@ -11,11 +11,13 @@ from duologue.core.clock import SystemClock
 from duologue.core.errors import AuthError, EngineError, StageTimeout
 from duologue.engines.transport.questions import (
     HIGH_WATER_MARK,
+    MAX_LINKS,
     MAX_QUESTION_BYTES,
     Answerer,
     Asker,
     Keys,
 )
+from tests.patience import PATIENCE_S
 
 SECRET = b"a secret of a cluster"
 OTHER_SECRET = b"a secret of another one"
@@ -73,6 +75,23 @@ def test_questions_that_were_given_up_leave_nothing_to_the_next(asker: Asker, ec
             answer(asker, echo, b"given up %d" % number, seconds=0.01)
     echo.awake.set()
     assert answer(asker, echo, b"the next") == [b"the next", b"and more"]
+
+
+def test_whoever_is_not_asked_for_long_is_let_go(asker: Asker, echo: Echo) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        deaf.settimeout(PATIENCE_S)
+        with pytest.raises(StageTimeout):
+            asker.ask(f"tcp://127.0.0.1:{deaf.getsockname()[1]}", b"?", soon(-1))
+        line, _ = deaf.accept()
+    assert answer(asker, echo, b"one")
+    for port in range(1, MAX_LINKS):
+        with pytest.raises(StageTimeout):
+            asker.ask(f"tcp://127.0.0.1:{port}", b"?", soon(-1))
+    line.settimeout(PATIENCE_S)
+    with line:
+        while line.recv(1024):
+            pass
+    assert answer(asker, echo, b"two") == [b"two", b"and more"]
 
 
 def test_what_is_no_question_is_not_answered(asker: Asker, echo: Echo) -> None:

@@ -10,7 +10,7 @@ import pytest
 from duologue.core.clock import SystemClock
 from duologue.core.errors import StageTimeout
 from duologue.engines.transport.port import Handle, PayloadLost
-from duologue.engines.transport.questions import HIGH_WATER_MARK, Asker
+from duologue.engines.transport.questions import HIGH_WATER_MARK, Answerer, Asker
 from duologue.engines.transport.zeromq import ZeromqReader, ZeromqStore
 from tests.unit.engines.transport.transport_contract import (
     Ends,
@@ -129,7 +129,24 @@ class TestNonsense:
         asker.close()
         ends.close()
 
-    @pytest.mark.parametrize("place", ["", "here", "tcp://", "tcp://127.0.0.1:port"])
+    @pytest.mark.parametrize(
+        "answer", [[], [b"1"], [b"1", b"x", b"x"], [b"?", b"x"], [b"1", b"xx"]]
+    )
+    def test_an_answer_that_is_none_loses_the_payload_and_no_other(
+        self, answer: list[bytes]
+    ) -> None:
+        ends = OverTcp()
+        liar = Answerer("127.0.0.1", 0, SECRET, lambda asked: answer)
+        liar.start()
+        with pytest.raises(PayloadLost):
+            ends.reader.get(Handle(liar.place, 0, 1, 1), by_then())
+        assert ends.reader.get(put(ends, b"x"), by_then()) == b"x"
+        liar.close()
+        ends.close()
+
+    @pytest.mark.parametrize(
+        "place", ["", "here", "tcp://", "tcp://127.0.0.1:port", "ipc:///tmp/there", "inproc://here"]
+    )
     def test_places_that_are_none_are_refused(self, place: str) -> None:
         reader = ZeromqReader(secret=SECRET)
         with pytest.raises(PayloadLost):
