@@ -7,6 +7,7 @@ being read waits for it. What one worker wrote and another is to read goes strai
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -17,12 +18,14 @@ from duologue.core.errors import EngineError
 from duologue.engines import framing
 from duologue.engines.messages import (
     Apart,
+    Cancel,
     Freed,
     FromWorker,
     JobOutput,
     JobReport,
     ReaderGone,
     Report,
+    ToWorker,
 )
 from duologue.engines.transport.apart import whole
 from duologue.engines.transport.beside_link import BesideLink
@@ -127,6 +130,14 @@ class RemoteEnd(BesideLink):
         if self._dead:  # whoever started the worker has given up meanwhile
             store.close()
 
+    def encode(self, messages: Sequence[ToWorker]) -> bytes:
+        """As of any end; what cancelled jobs have made is not read any more."""
+        if not self._in_order.is_idle:
+            for message in messages:
+                if isinstance(message, Cancel):
+                    self._read_no_more(message.job)
+        return super().encode(messages)
+
     def take(self, body: bytes) -> Report | None:
         """Take what came apart from the reports; it is heard once it was read."""
         message = framing.decode_apart(body)
@@ -157,6 +168,12 @@ class RemoteEnd(BesideLink):
         if self._relays:
             self._write(framing.encode_apart(ReaderGone(reader)))
 
+    def _read_no_more(self, job: str) -> None:
+        # Its end may wait behind a payload, and is what the job's place is given back for.
+        kept = [each for each in self._in_order.drop(job) if not isinstance(each, JobOutput)]
+        if kept:
+            self._loop.call_soon(lambda: self._hear(Report(kept)))
+
     def _fetch(self, awaited: Awaited[FromWorker], message: Apart, get: Get) -> None:
         found: JobOutput | EngineError
         try:
@@ -170,6 +187,8 @@ class RemoteEnd(BesideLink):
         self, awaited: Awaited[FromWorker], message: Apart, found: JobOutput | EngineError
     ) -> None:
         self._tell_freed(*(part.handle for part in message.parts))
+        if awaited.dropped:
+            return
         if isinstance(found, EngineError):
             told = self._fail(awaited.job, found.code, found.message).messages
         else:

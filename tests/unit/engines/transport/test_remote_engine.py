@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 from duologue.engines import framing
 from duologue.engines.media_payloads import ImageData
@@ -20,7 +21,14 @@ from duologue.engines.ports import Outcome
 from duologue.engines.transport.apart import Lent
 from duologue.engines.transport.remote_engine import RemotePayloads
 from tests.patience import until
-from tests.unit.engines.transport.remote_line import SIZE, RemoteLine, bodies, elsewhere, image
+from tests.unit.engines.transport.remote_line import (
+    HOST,
+    SIZE,
+    RemoteLine,
+    bodies,
+    elsewhere,
+    image,
+)
 
 DONE = JobEnded("a", Outcome.COMPLETED)
 
@@ -100,6 +108,22 @@ async def test_a_worker_that_does_not_answer_fails_the_job_in_time() -> None:
     assert isinstance(ended, JobEnded)
     assert (ended.outcome, ended.code) == (Outcome.FAILED, "stage_timeout")
     await line.close()
+
+
+async def test_what_a_cancelled_job_has_made_is_not_waited_for() -> None:
+    with socket.create_server((HOST, 0)) as deaf:
+        line = RemoteLine(RemotePayloads())
+        place = f"tcp://{HOST}:{deaf.getsockname()[1]}"
+        first, _ = bodies(line.worker.encode(Report([JobOutput("a", image(1))])))
+        line.to_engine(elsewhere(framing.frame(first), place=place))
+        ended = JobEnded("a", Outcome.CANCELLED)
+        line.say(JobOutput("a", TextDelta("behind")), ended)
+        line.say(JobOutput("b", image(2)), DONE)
+        assert line.engine_got == []
+        line.send(Cancel("a"))
+        await until(lambda: len(line.engine_got) == 3)
+        assert line.engine_got == [ended, DONE, JobOutput("b", image(2))]
+        await line.close()
 
 
 async def test_nothing_is_heard_of_a_worker_after_its_death() -> None:
