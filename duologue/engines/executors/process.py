@@ -74,8 +74,15 @@ class ProcessExecutor:
             "process", spec.transport, room_bytes=spec.slab_bytes, interpreter=spec.interpreter
         )
         end = self._enlist(spec, transport)
-        seat = await self._seat(end) if isinstance(end, RemoteEnd) else None
-        ours, theirs = socket.socketpair()
+        try:
+            seat = await self._seat(end) if isinstance(end, RemoteEnd) else None
+            ours, theirs = socket.socketpair()
+        except OSError as exc:
+            _leave(end)
+            raise EngineError(f"the worker {spec.name} cannot be started: {exc}") from exc
+        except BaseException:
+            _leave(end)
+            raise
         worker = LinkedWorker(spec, listener, self.stall_s, end)
         with theirs, seat or nullcontext():
             try:
@@ -117,11 +124,7 @@ class ProcessExecutor:
     @staticmethod
     async def _seat(end: RemoteEnd) -> BinaryIO:
         """Open an end on this machine alone; returns the pipe that tells its worker."""
-        try:
-            await asyncio.to_thread(end.open_at, THIS_MACHINE)
-        except BaseException:
-            end.worker_died()
-            raise
+        await asyncio.to_thread(end.open_at, THIS_MACHINE)
         return pass_seat(msgspec.structs.replace(end.workers_seat, host=THIS_MACHINE))
 
 

@@ -23,7 +23,7 @@ def worker_spec(
     Args:
         key: Names its stage among all pipelines.
         number: Which of its stage's workers it is.
-        place, relays, share: As of ``WorkerSpec``.
+        placement, relays, share: As of ``WorkerSpec``.
     """
     device = device_of(spec, number)
     return WorkerSpec(
