@@ -170,7 +170,8 @@ class RemoteEnd(BesideLink):
 
     def _read_no_more(self, job: str) -> None:
         # Its end may wait behind a payload, and is what the job's place is given back for.
-        kept = [each for each in self._in_order.drop(job) if not isinstance(each, JobOutput)]
+        dropped = self._in_order.drop(job)
+        kept: list[FromWorker] = [each for each in dropped if not isinstance(each, JobOutput)]
         if kept:
             self._loop.call_soon(lambda: self._hear(Report(kept)))
 
