@@ -61,7 +61,7 @@ def look(*, verify: bool = False, port: int = _DEFAULT_PORT) -> MachineFacts:
         extras=extras,
         cache_dir=str(cache_dir),
         free_disk_bytes=shutil.disk_usage(existing_parent(cache_dir)).free,
-        cache_writable=os.access(existing_parent(cache_dir), os.W_OK),
+        cache_writable=can_be_written(cache_dir),
         weights=weights,
         port=probe_port(_DEFAULT_HOST, port),
         sound=probe_sound(),
@@ -135,6 +135,12 @@ def existing_parent(folder: Path) -> Path:
         if place.exists():
             return place
     return Path("/")
+
+
+def can_be_written(folder: Path) -> bool:
+    """Tell whether a folder can be written, or made; where a file has its name it cannot."""
+    place = existing_parent(folder)
+    return place.is_dir() and os.access(place, os.W_OK)
 
 
 def probe_port(host: str, port: int) -> PortFacts:

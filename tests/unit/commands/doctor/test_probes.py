@@ -9,6 +9,7 @@ import pytest
 
 from duologue.commands.doctor.probes import (
     available_memory,
+    can_be_written,
     existing_parent,
     is_for_python,
     look,
@@ -74,6 +75,13 @@ def test_memory_is_read_where_the_system_tells(tmp_path: Path) -> None:
 def test_a_folder_that_is_still_to_be_made_lies_in_one_that_exists(tmp_path: Path) -> None:
     assert existing_parent(tmp_path / "a" / "b") == tmp_path
     assert existing_parent(tmp_path) == tmp_path
+
+
+def test_a_folder_whose_name_a_file_has_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert can_be_written(tmp_path / "new" / "folder")
+    assert not can_be_written(tmp_path / "file")
+    assert not can_be_written(tmp_path / "file" / "folder")
 
 
 def test_a_free_port_is_free() -> None:
