@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from duologue.config import parse_section
 from duologue.core.errors import LimitExceeded
 from duologue.duplex_plugins.cascaded.answer import Answer
-from duologue.duplex_plugins.cascaded.prompt import chat_request, prefill_request, unanswered
+from duologue.duplex_plugins.cascaded.prompt import chat_request, prefill_request
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import (
     AdoptRequest,
@@ -40,6 +40,7 @@ from duologue.duplex_plugins.contract import (
     UserTranscript,
 )
 from duologue.duplex_plugins.one_shot import OneShot
+from duologue.duplex_plugins.prompts.conversation import unanswered
 from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,

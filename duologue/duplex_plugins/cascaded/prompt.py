@@ -7,29 +7,15 @@ know which model reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from duologue.duplex_plugins.cascaded.retention import retained, tokens, tool_tokens
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings
 from duologue.duplex_plugins.contract import ItemView, PluginConfig
+from duologue.duplex_plugins.prompts.conversation import joined
+from duologue.duplex_plugins.prompts.retained import retained, tokens, tool_tokens
 from duologue.engines.payloads import NO_TOOLS, ChatMessage, ChatRequest, Tools
-
-Role = Literal["system", "user", "assistant"]
-
-NO_RECORDINGS: Mapping[str, bytes] = MappingProxyType({})
-
-INTERRUPTED = "..."
-"""Follows the heard words of an answer that was interrupted."""
-
-SILENCE = "(I have been silent for a while. Ask me briefly whether I am still there.)"
-"""Stands for what a person has not said, when the model is to speak up."""
-
-PENDING = "The result is not there yet."
-"""Stands for the output of a function that is still running."""
 
 
 def chat_request(
@@ -102,16 +88,6 @@ def opening(settings: CascadedSettings, tools: Tools = NO_TOOLS) -> tuple[ChatMe
     return tuple(messages)
 
 
-def unanswered(conversation: Sequence[ItemView]) -> Sequence[ItemView]:
-    """Return the person's turns since the assistant was last heard."""
-    start = len(conversation)
-    while start and not (
-        conversation[start - 1].role == "assistant" and conversation[start - 1].text
-    ):
-        start -= 1
-    return [item for item in conversation[start:] if item.role == "user"]
-
-
 def _messages(
     conversation: Iterable[ItemView],
     config: PluginConfig,
@@ -139,42 +115,3 @@ def _fixed(config: PluginConfig, settings: CascadedSettings, tools: Tools) -> li
         # Some chat templates allow only one system message, at the start.
         return [ChatMessage("system", f"{fixed[0].content}\n\n{config.instructions}")]
     return [*fixed, ChatMessage("system", config.instructions)]
-
-
-def joined(
-    conversation: Iterable[ItemView], recordings: Mapping[str, bytes] = NO_RECORDINGS
-) -> list[ChatMessage]:
-    """Drop what says nothing, and make one message of turns that follow each other.
-
-    Calls stand in the message that was said before them.
-
-    Args:
-        recordings: Of turns, by their items, for a model that hears: it gets these for their words.
-    """
-    messages: list[ChatMessage] = []
-    for item in conversation:
-        last = messages[-1] if messages else None
-        if item.role == "tool":
-            text = PENDING if item.text is None else item.text
-            messages.append(ChatMessage("tool", text, call_id=item.call_id))
-        elif item.call is not None:
-            if last is None or last.role != "assistant":
-                last = ChatMessage("assistant", "")
-                messages.append(last)
-            messages[-1] = msgspec.structs.replace(last, calls=(*last.calls, item.call))
-        else:
-            sounds = (recordings[item.id],) if item.id in recordings else ()
-            words = "" if sounds else (item.text or "").strip()
-            text = SILENCE if item.silence else words
-            if not text and not item.images and not sounds:
-                continue
-            if item.role == "assistant" and item.interrupted:
-                text += INTERRUPTED
-            images = item.images
-            if last is not None and last.role == item.role and not last.calls:
-                text = f"{last.content} {text}".strip()
-                images = (*last.images, *images)
-                sounds = (*last.recordings, *sounds)
-                messages.pop()
-            messages.append(ChatMessage(item.role, text, images=images, recordings=sounds))
-    return messages

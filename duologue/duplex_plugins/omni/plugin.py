@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from duologue.config import parse_section
 from duologue.core.audio import SAMPLE_BYTES, AudioFrame
 from duologue.core.errors import LimitExceeded
-from duologue.duplex_plugins.cascaded.prompt import joined, unanswered
-from duologue.duplex_plugins.cascaded.retention import retained, tokens, tool_tokens
 from duologue.duplex_plugins.contract import (
     Capabilities,
     ConfigChanged,
@@ -36,6 +34,8 @@ from duologue.duplex_plugins.contract import (
 )
 from duologue.duplex_plugins.function_calls import FunctionCalls
 from duologue.duplex_plugins.omni.settings import OmniSettings
+from duologue.duplex_plugins.prompts.conversation import joined, unanswered
+from duologue.duplex_plugins.prompts.retained import retained, tokens, tool_tokens
 from duologue.engines.payloads import (
     AudioChunk,
     ChatMessage,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from duologue.duplex_plugins.cascaded.prompt import SILENCE
 from duologue.duplex_plugins.contract import (
     AdoptRequest,
     BeginResponse,
@@ -20,6 +19,7 @@ from duologue.duplex_plugins.contract import (
     TranscriptKind,
     TurnKind,
 )
+from duologue.duplex_plugins.prompts.conversation import SILENCE
 from duologue.engines.payloads import (
     TextDelta,
     TokenUsage,

@@ -7,15 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duologue.duplex_plugins.cascaded.prompt import (
-    INTERRUPTED,
-    PENDING,
-    SILENCE,
     callable_now,
     chat_request,
-    joined,
     opening,
     prefill_request,
-    unanswered,
 )
 from duologue.duplex_plugins.cascaded.settings import CascadedSettings, Example
 from duologue.duplex_plugins.contract import ItemView, PluginConfig
@@ -71,36 +66,6 @@ def test_without_a_persona_the_instructions_stand_alone() -> None:
     assert said(request.messages) == ["system: Rhyme.", "user: Hi"]
 
 
-def test_an_interrupted_answer_holds_the_heard_words_and_says_so() -> None:
-    view = (
-        *conversation("Tell me a story."),
-        ItemView(id="a", role="assistant", text="Once upon a", interrupted=True),
-        ItemView(id="b", role="user", text="Stop."),
-    )
-    assert said(chat_request(view, CONFIG, PLAIN).messages)[1:] == [
-        "user: Tell me a story.",
-        f"assistant: Once upon a{INTERRUPTED}",
-        "user: Stop.",
-    ]
-
-
-def test_turns_that_follow_each_other_are_one_message() -> None:
-    view = (
-        ItemView(id="a", role="user", text="I need"),
-        ItemView(id="b", role="assistant", text="", interrupted=True),
-        ItemView(id="c", role="user", text="a taxi."),
-    )
-    assert said(chat_request(view, CONFIG, PLAIN).messages)[1:] == ["user: I need a taxi."]
-
-
-def test_what_is_not_known_or_empty_is_left_out() -> None:
-    view = conversation("Hi", "Hello!", None, "Yes?", " ")
-    assert said(chat_request(view, CONFIG, PLAIN).messages)[1:] == [
-        "user: Hi",
-        "assistant: Hello! Yes?",
-    ]
-
-
 def test_the_clients_limits_win_where_they_are_stricter() -> None:
     view = conversation("Hi")
     limit = SETTINGS.max_output_tokens
@@ -122,17 +87,6 @@ def test_reading_ahead_ends_with_what_the_person_has_said_so_far() -> None:
     view = conversation("Hi", "Hello!", "What is")
     request = prefill_request(view, CONFIG, SETTINGS)
     assert request.messages == chat_request(view, CONFIG, SETTINGS).messages
-
-
-def test_the_persons_turns_since_the_last_answer_are_unanswered() -> None:
-    view = (
-        *conversation("One?", "Answer.", "Two?"),
-        ItemView(id="x", role="assistant", text=""),
-        ItemView(id="y", role="system", text="note"),
-        ItemView(id="z", role="user", text=None),
-    )
-    assert [item.id for item in unanswered(view)] == ["2", "z"]
-    assert unanswered(conversation("One?", "Answer.")) == []
 
 
 def exchanges(count: int, chars: int) -> tuple[ItemView, ...]:
@@ -210,30 +164,6 @@ def output(number: int, text: str | None = "seen") -> ItemView:
     return ItemView(id=f"o{number}", role="tool", text=text, call_id=f"c{number}")
 
 
-def test_calls_stand_in_the_message_before_them_and_outputs_follow() -> None:
-    view = (*conversation("Look!", "One moment."), call(1), call(2), output(1), output(2, None))
-    messages = chat_request(view, OFFERING, PLAIN).messages
-    assert messages[1:] == (
-        ChatMessage("user", "Look!"),
-        ChatMessage("assistant", "One moment.", calls=(call(1).call, call(2).call)),
-        ChatMessage("tool", "seen", call_id="c1"),
-        ChatMessage("tool", PENDING, call_id="c2"),
-    )
-
-
-def test_words_after_a_call_are_not_mixed_with_it() -> None:
-    view = (*conversation("Look!"), call(1), output(1), *conversation("Well?")[:1], call(2))
-    messages = chat_request((*view, output(2)), OFFERING, PLAIN).messages[1:]
-    assert [message.role for message in messages] == [
-        "user",
-        "assistant",
-        "tool",
-        "user",
-        "assistant",
-        "tool",
-    ]
-
-
 def test_where_functions_are_offered_no_example_shows_how_not_to_call() -> None:
     view = conversation("Look!")
     offered = chat_request(view, OFFERING, SETTINGS)
@@ -267,29 +197,3 @@ def test_functions_take_room_of_the_conversation() -> None:
 
 
 PLAIN_SHORT = CascadedSettings(persona="Be brief.", examples=(), prompt_tokens=300)
-
-
-def test_pictures_of_the_person_go_along() -> None:
-    seen = ItemView(id="a", role="user", text="", images=("data:image/png;base64,AA==",))
-    words = ItemView(id="b", role="user", text="What is it?")
-    assert chat_request((seen, words), CONFIG, PLAIN).messages[1:] == (
-        ChatMessage("user", "What is it?", images=seen.images),
-    )
-
-
-def test_a_silence_that_is_to_be_answered_stands_in_the_prompt_for_itself() -> None:
-    silent = ItemView(id="s", role="user", text="", silence=True)
-    assert said(chat_request((*conversation("Hello."), silent), CONFIG, PLAIN).messages)[-1] == (
-        f"user: Hello. {SILENCE}"
-    )
-
-
-def test_a_model_that_hears_gets_recordings_in_place_of_their_words() -> None:
-    first, second, third = (
-        ItemView(id=name, role="user", text=text)
-        for name, text in (("a", "Said."), ("b", None), ("c", "Typed."))
-    )
-    assert joined((first, second, third), {"a": b"1", "b": b"2"}) == [
-        ChatMessage("user", "Typed.", recordings=(b"1", b"2"))
-    ]
-    assert joined((second,)) == []

@@ -88,8 +88,18 @@ def retained(
 def _weight(message: ChatMessage, picture_tokens: int) -> float:
     calls = sum(len(call.name + call.arguments) for call in message.calls)
     words = (len(message.content) + calls) / _CHARS_PER_TOKEN
-    heard = sum(map(len, message.recordings)) * _TOKENS_PER_HEARD_BYTE
+    heard = _heard_tokens(message.recordings)
     return words + heard + len(message.images) * picture_tokens + _TOKENS_PER_MESSAGE
+
+
+def _heard_tokens(recordings: Sequence[bytes]) -> float:
+    return sum(map(len, recordings)) * _TOKENS_PER_HEARD_BYTE
+
+
+def _newest(recordings: tuple[bytes, ...], room: float) -> tuple[bytes, ...]:
+    while len(recordings) > 1 and _heard_tokens(recordings) > room:
+        recordings = recordings[1:]
+    return recordings
 
 
 def _exchanges(messages: Sequence[ChatMessage]) -> list[int]:
@@ -135,19 +145,21 @@ def _to_a_share(
 def _shortened(exchange: list[ChatMessage], room: float, picture_tokens: int) -> list[ChatMessage]:
     """Cut what was said in one exchange that does not fit by itself.
 
-    Of the pictures of the last message the newest stay, as many as there is room for beside some
-    words, and one in any case.
+    Of the recordings and the pictures of the last message the newest stay, as many as there is
+    room for beside some words, and one in any case.
     """
     last = exchange[-1]
     if last.role != "tool":
         room -= _TOKENS_PER_MESSAGE
+        for_words = min(len(last.content), _LEAST_CHARS) / _CHARS_PER_TOKEN
+        recordings = _newest(last.recordings, room - for_words)
+        room -= _heard_tokens(recordings)
         images = last.images
         if images and picture_tokens:
-            for_words = min(len(last.content), _LEAST_CHARS) / _CHARS_PER_TOKEN
             images = images[-max(1, int((room - for_words) // picture_tokens)) :]
         room -= len(images) * picture_tokens
         chars = max(_LEAST_CHARS, int(room * _CHARS_PER_TOKEN))
-        return [ChatMessage(last.role, last.content[-chars:], images=images)]
+        return [ChatMessage(last.role, last.content[-chars:], images=images, recordings=recordings)]
     # A call keeps its output; of all contents the same share stays, of outputs the beginning.
     share = max(0.0, room) / tokens(exchange, picture_tokens)
     return [

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duologue.core.errors import LimitExceeded
-from duologue.duplex_plugins.cascaded.retention import retained, tokens
+from duologue.duplex_plugins.prompts.retained import retained, tokens
 from duologue.duplex_plugins.retention import Retention
 from duologue.engines.payloads import ChatMessage, ToolCall
 
@@ -148,3 +148,11 @@ def test_of_too_many_pictures_the_newest_stay_and_one_in_any_case() -> None:
 def test_a_second_that_was_heard_counts_as_thirteen_tokens() -> None:
     heard = ChatMessage("user", "", recordings=(bytes(32_000), bytes(32_000)))
     assert tokens([heard]) - tokens([ChatMessage("user", "")]) == pytest.approx(26)
+
+
+def test_of_too_many_recordings_the_newest_stay_and_one_in_any_case() -> None:
+    turns = tuple(bytes([number]) * 32_000 for number in range(4))
+    heard = [ChatMessage("user", "", recordings=turns)]
+    assert retained(heard, 45, Retention())[0].recordings == turns[-3:]
+    assert retained(heard, 1, Retention())[0].recordings == turns[-1:]
+    assert retained(heard, 100, Retention()) == heard
