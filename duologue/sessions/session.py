@@ -240,13 +240,15 @@ class Session:
     def on_timer(self) -> None:
         """Apply the passage of time; early calls find nothing to do."""
         self._timer_at = math.inf
-        self._enter_with(self.machine.on_timer)
+        # First what the client has sent: else a turn would end, for its silence, before its words.
         for _ in range(SLICES_PER_TICK):
             if not self.inbox.client_waits or self._closed:
                 break
             # A slice of a long append, or one whole input.
             if (piece := self.inbox.take_piece(self.machine.judge)) is not None:
                 self._apply(piece)
+        if not self._closed:
+            self._enter_with(self.machine.on_timer)
 
     # What is different for a session that outlives its connection
 

@@ -130,6 +130,11 @@ class UserFloor:
         self._max_window = samples(MAX_WINDOW_MS)
 
     @property
+    def judged_until(self) -> int:
+        """Where the newest window ended."""
+        return self._last_end
+
+    @property
     def voiced_samples(self) -> int:
         """Samples of speech in the current turn, without its pauses."""
         return self._voiced
@@ -176,10 +181,18 @@ class UserFloor:
         self._said_complete = True
         return self._end_if_complete()
 
-    def force_end(self) -> Sequence[FloorEvent]:
-        """End the current turn now: the client stopped sending, or asked for it."""
+    def force_end(self, end_sample: int | None = None) -> Sequence[FloorEvent]:
+        """End the current turn now: the client stopped sending.
+
+        Args:
+            end_sample: Where, if what no window has judged yet belongs to the turn too; windows
+                that still come of it say nothing any more.
+        """
         if self.state is FloorState.SILENT:
             return ()
+        if end_sample is not None:
+            self._deaf_until = end_sample
+            return self._over(end_sample)
         return self._over(self._last_end if self._silence_from is None else self._silence_from)
 
     def abandon(self, until_sample: int = 0) -> None:

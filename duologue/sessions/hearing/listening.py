@@ -105,7 +105,6 @@ class Listening:
         "_reopen_at",
         "_reported",
         "_requests",
-        "_settings",
         "_taken_until",
         "_transcribe_always",
         "_transcriber",
@@ -115,7 +114,7 @@ class Listening:
         "detecting",
         "floor",
         "items",
-        "stalled_input_s",
+        "settings",
         "turn",
     )
 
@@ -136,10 +135,7 @@ class Listening:
         self.audio = InputAudio(config.input_format, rate_hz, capacity_ms, retain=retain)
         self.floor = UserFloor(FloorPolicy(), rate_hz)
         self.turn: PersonTurn | None = None
-        self._settings = settings
-        self.stalled_input_s = settings.stalled_input_s
-        """A client that sends nothing for so long in mid-speech has ended its turn."""
-
+        self.settings = settings
         self._requests = requests
         self._new_id = new_id
         self._rate_hz = rate_hz
@@ -168,7 +164,12 @@ class Listening:
     @property
     def has_recogniser(self) -> bool:
         """Speech can be turned into words here."""
-        return self._settings.asr is not None
+        return self.settings.asr is not None
+
+    @property
+    def detector_runs(self) -> bool:
+        """A detector is at work on what comes in."""
+        return self._requests.find(Asker.DETECTOR, "") is not None
 
     @property
     def speech_ms(self) -> int:
@@ -187,13 +188,13 @@ class Listening:
         """Use another configuration from the next frame on."""
         self.audio.set_format(config.input_format)
         detection = config.turn_detection
-        self._transcribing = self._settings.asr is not None and (
+        self._transcribing = self.settings.asr is not None and (
             self._transcribe_always or config.transcription is not None
         )
         # They cost as much as all the rest of recognition: none is made that nobody reads.
         self._partials = self._partials_always or config.transcription is not None
         was_detecting = self.detecting
-        self.detecting = detection is not None and self._settings.vad is not None
+        self.detecting = detection is not None and self.settings.vad is not None
         if detection is not None:
             policy = self._floor_policy(detection)
             self.floor.set_policy(policy)
@@ -213,8 +214,7 @@ class Listening:
             return None
         if self.detecting:
             self._detect(frame)
-            heard = self._requests.find(Asker.DETECTOR, "") is not None
-            if heard and self.turn is None and self.floor.state is FloorState.SILENT:
+            if self.detector_runs and self.turn is None and self.floor.state is FloorState.SILENT:
                 unneeded = self._judged_until - self._kept_silence
                 if self.floor.goes_on_from is not None:
                     unneeded = min(unneeded, self.floor.goes_on_from)
@@ -233,7 +233,7 @@ class Listening:
             self._behind_since = None
         elif self._behind_since is None:
             self._behind_since = now
-        elif now >= self._behind_since + self._settings.detector_timeout_s:
+        elif now >= self._behind_since + self.settings.detector_timeout_s:
             self._requests.cancel(Asker.DETECTOR, "")
             self.detector_failed(ErrorCode.STAGE_TIMEOUT)
 
@@ -275,14 +275,14 @@ class Listening:
 
     def ask_end_of_turn(self, sample: int) -> None:
         """Have the end-of-turn model judge the turn up to ``sample``."""
-        if self.turn is None or self._settings.end_of_turn is None:
+        if self.turn is None or self.settings.end_of_turn is None:
             return
         earliest = sample - ms_to_samples(END_OF_TURN_AUDIO_MS, self._rate_hz)
         audio = self.audio.read(max(self.turn.start_sample, earliest), sample)
         self._requests.open(
             Asker.END_OF_TURN,
             "",
-            self._settings.end_of_turn,
+            self.settings.end_of_turn,
             first=AudioChunk(audio.pcm, audio.rate_hz, audio.start_sample),
         )
 
@@ -314,7 +314,7 @@ class Listening:
         if self.turn is not None:
             return True
         start = max(self.audio.start_sample, self._taken_until)
-        if self._requests.find(Asker.DETECTOR, "") is not None:
+        if self.detector_runs:
             start = max(start, self._judged_until)
         unjudged = self.audio.read(start)
         return samples_to_ms(unjudged.samples, self._rate_hz) >= MIN_COMMIT_MS and is_loud(
@@ -407,9 +407,9 @@ class Listening:
     def _detect(self, frame: AudioFrame) -> None:
         request = self._requests.find(Asker.DETECTOR, "")
         if request is None:
-            if frame.start_sample < self._reopen_at or self._settings.vad is None:
+            if frame.start_sample < self._reopen_at or self.settings.vad is None:
                 return
-            request = self._requests.open(Asker.DETECTOR, "", self._settings.vad, more_input=True)
+            request = self._requests.open(Asker.DETECTOR, "", self.settings.vad, more_input=True)
             self._judged_until = frame.start_sample
             self._unheard = b""
         pcm, start = frame.pcm, frame.start_sample
@@ -423,7 +423,7 @@ class Listening:
         self._requests.append(request, AudioChunk(pcm, frame.rate_hz, start))
 
     def _floor_policy(self, detection: ServerVad | SemanticVad) -> FloorPolicy:
-        settings = self._settings
+        settings = self.settings
         if isinstance(detection, ServerVad):
             return FloorPolicy(
                 threshold=detection.threshold,

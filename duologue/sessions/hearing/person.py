@@ -35,6 +35,7 @@ from duologue.sessions.extensions import Extensions
 from duologue.sessions.hearing.floor import FloorEvent
 from duologue.sessions.hearing.listening import Listening, PersonTurn, Utterance
 from duologue.sessions.hearing.soft_pause import SoftPause
+from duologue.sessions.hearing.stalled_input import StalledInput
 from duologue.sessions.hearing.transcript_wire import TranscriptWire
 from duologue.sessions.hearing.transcription import TranscriptReady
 from duologue.sessions.hearing.turn_taking import (
@@ -75,6 +76,7 @@ class Person:
         "_min_interruption_ms",
         "_soft_pause",
         "_speaking",
+        "_stalled_input",
         "_tells_audio",
         "_transcripts",
         "_turns",
@@ -111,6 +113,7 @@ class Person:
         self._dialogue = dialogue
         self._min_interruption_ms = min_interruption_ms
         self._soft_pause = SoftPause(speaking, listening, soft_pause_ms) if soft_pause_ms else None
+        self._stalled_input = StalledInput(listening)
         self._turns = TurnTaking(listening, self._interruption_ms(config))
         self._extensions = extensions
         self._answering = Answering(active=False, audible=False)
@@ -212,7 +215,7 @@ class Person:
 
     def end_turn(self, now: float) -> None:
         """End the turn that is going on: the client has stopped sending."""
-        self._act(self._weigh(self._listening.floor.force_end(), now), now)
+        self._act(self._weigh(self._stalled_input.end_turn(), now), now)
 
     def let_pass(self, timeout_s: float, now: float) -> None:
         """Let time pass.
@@ -220,8 +223,7 @@ class Person:
         Args:
             timeout_s: How long a committed turn waits for its transcript.
         """
-        stalls_at = self._stalls_at()
-        if stalls_at is not None and now >= stalls_at:
+        if not self.away and self._stalled_input.is_over(self.heard_at, now):
             self.end_turn(now)
             self.heard_at = now
         if self._listening.items.due_at is not None:
@@ -235,17 +237,11 @@ class Person:
         due, idle_at = self._listening.items.due_at, self.idle_at()
         if idle_at is not None and (due is None or idle_at < due):
             due = idle_at
-        if self._listening.turn is not None:
-            stalls_at = self._stalls_at()
+        if not self.away:
+            stalls_at = self._stalled_input.due_at(self.heard_at)
             if stalls_at is not None and (due is None or stalls_at < due):
                 due = stalls_at
         return due
-
-    def _stalls_at(self) -> float | None:
-        """When a client that stops sending in mid-speech has ended its turn."""
-        if self._listening.turn is None or self.away:
-            return None
-        return self.heard_at + self._listening.stalled_input_s
 
     def idle_at(self) -> float | None:
         """When the person will have been silent for too long after an answer; ``None``: never."""
@@ -283,6 +279,7 @@ class Person:
         """Take what a detector or the recogniser (of the item ``key``) has to say."""
         match payload:
             case VoiceActivity():
+                self._stalled_input.judged_at = now
                 if payload.probability > UNLIKELY and self._is_own_voice(payload.end_sample):
                     payload = VoiceActivity(0.0, payload.end_sample)
                 self._act(self._weigh(self._listening.on_activity(payload), now), now)
