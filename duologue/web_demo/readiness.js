@@ -1,11 +1,13 @@
 /** Asks a server that is still starting until it is ready. Knows neither calls nor the page. */
 
 const ASK_EVERY_MS = 2000;
+const ANSWER_TIMEOUT_MS = 5000;
 
 export class Readiness {
   #url;
   #ask;
   #askEveryMs;
+  #timeoutMs;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
 
@@ -16,11 +18,13 @@ export class Readiness {
    * @param {URL} url answers with success once calls are taken
    * @param {typeof fetch} ask
    * @param {number} askEveryMs
+   * @param {number} timeoutMs of one answer: a server that hangs is asked again
    */
-  constructor(url, ask, askEveryMs = ASK_EVERY_MS) {
+  constructor(url, ask, askEveryMs = ASK_EVERY_MS, timeoutMs = ANSWER_TIMEOUT_MS) {
     this.#url = url;
     this.#ask = ask;
     this.#askEveryMs = askEveryMs;
+    this.#timeoutMs = timeoutMs;
   }
 
   /** @param {boolean} isWanted */
@@ -31,7 +35,8 @@ export class Readiness {
 
   async #look() {
     const timer = this.#timer;
-    const isReady = await this.#ask(this.#url, { cache: "no-store" }).then(
+    const signal = AbortSignal.timeout(this.#timeoutMs);
+    const isReady = await this.#ask(this.#url, { cache: "no-store", signal }).then(
       (answer) => answer.ok,
       () => false,
     );

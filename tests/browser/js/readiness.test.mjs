@@ -37,3 +37,24 @@ test("an answer that comes when nobody waits any more leads to nothing", async (
   reply({ ok: true });
   await new Promise((resolve) => setTimeout(resolve, 20));
 });
+
+test("a server that does not answer is asked again", async () => {
+  let asked = 0;
+  const hangsOnce = (_url, { signal }) =>
+    ++asked > 1
+      ? Promise.resolve({ ok: true })
+      : new Promise((_done, fail) => {
+          // The timer of a signal keeps no process alive.
+          const alive = setInterval(() => {}, 1000);
+          signal.addEventListener("abort", () => {
+            clearInterval(alive);
+            fail(signal.reason);
+          });
+        });
+  const readiness = new Readiness(URL_OF_READY, hangsOnce, 0, 5);
+  await new Promise((resolve) => {
+    readiness.onReady = resolve;
+    readiness.want(true);
+  });
+  assert.equal(asked, 2);
+});
