@@ -25,6 +25,9 @@ _IN_JSON = ("chat_template.json", "tokenizer_config.json")
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Around the number of a text that is laid in: private characters, which no template writes."""
 
+_WRONG_USE = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What an expression of a template raises for a conversation that it was not written for."""
+
 _LAID_IN = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 
 
@@ -92,7 +95,7 @@ class ChatTemplate:
             written = self._template.render(
                 messages=messages, tools=tools or None, add_generation_prompt=True
             )
-        except TemplateError as exc:
+        except (TemplateError, *_WRONG_USE) as exc:
             raise EngineError(
                 f"the model's template takes no such conversation: {exc}", code=REQUEST_REFUSED
             ) from exc

@@ -100,8 +100,16 @@ def test_a_checkpoint_without_one_says_so(tmp_path: Path) -> None:
         ChatTemplate("{% if %}")
 
 
-def test_a_conversation_that_it_does_not_take_is_refused() -> None:
-    template = ChatTemplate("{{ raise_exception('users only') }}")
-    with pytest.raises(EngineError, match="users only") as refused:
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{{ raise_exception('users only') }}", "users only"),
+        ("{{ messages[0].content + 1 }}", "concatenate"),
+        ("{{ messages[0].nothing.at_all }}", "nothing"),
+    ],
+)
+def test_a_conversation_that_it_does_not_take_is_refused(text: str, why: str) -> None:
+    template = ChatTemplate(text)
+    with pytest.raises(EngineError, match=why) as refused:
         written(template, ChatRequest(TALK, 5))
     assert refused.value.code == "request_refused"
