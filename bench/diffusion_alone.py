@@ -51,7 +51,7 @@ class Alone:
                 try:
                     for row in parts[name](key, shape):
                         yield name, {"name": shape.name, **row, **facts(self.device)}
-                except Exception:  # noqa: BLE001 - the others may work, and the device is lent
+                except Exception:  # noqa: BLE001 - the others may work, and what was measured stays
                     traceback.print_exc()
                     print(f"FAILED: {name} of {shape.name}", flush=True)
         self.close()

@@ -1,8 +1,9 @@
 """What it costs one request to be made in slices: plain diffusers and ours, in turn.
 
-The host's part of a call varies by a half on a lent machine, from one call to the next and by the
-minute. So the two stand beside each other in every round, in the order A B, B A, A B; a round gives
-one ratio, and what is stated is their median (``ratios``). Python collects no garbage meanwhile.
+The host's part of a call varies by a half where others use the machine, too, from one call to the
+next and by the minute. So the two stand beside each other in every round, in the order A B, B A,
+A B; a round gives one ratio, and what is stated is their median (``ratios``). Python collects no
+garbage meanwhile.
 """
 
 from __future__ import annotations

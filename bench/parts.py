@@ -1,4 +1,4 @@
-"""A benchmark that is run in parts, on a machine that is lent, and made one result elsewhere."""
+"""A benchmark that is run in parts, on one machine, and made one result on another."""
 
 from __future__ import annotations
 
