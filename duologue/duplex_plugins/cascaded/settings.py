@@ -102,7 +102,8 @@ class CascadedSettings(Section):
     """Longest prompt, as estimated from its characters; the oldest exchanges are left out."""
 
     speculate: bool = True
-    """Begin to answer at a short silence, before the turn is known to be over."""
+    """Begin to answer at a short silence, before the turn is known to be over. Answers at pauses
+    that were none are thrown away; a server that is paid by the token is paid for them, too."""
 
     prefill: bool = True
     """Let the language model read the conversation while the person still speaks."""
