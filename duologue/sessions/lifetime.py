@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from duologue.core.running_timeout import RunningTimeout
 from duologue.sessions.settings import SessionSettings
 
 LEAVING_CHECK_S = 0.25
@@ -27,7 +28,7 @@ class Lifetime:
         "_detached_at",
         "_grace_s",
         "_opened_at",
-        "_stall_limit_s",
+        "_stall",
         "_tick_s",
         "_warns_at",
         "expires_at",
@@ -56,7 +57,7 @@ class Lifetime:
 
         self._opened_at = now
         self._tick_s = None if tick_ms is None else tick_ms / 1000
-        self._stall_limit_s = settings.stall_limit_s
+        self._stall = RunningTimeout(settings.stall_limit_s)
         self._grace_s = settings.expiry_grace_s
         self._checked_at = -math.inf
         self._warns_at = math.inf
@@ -101,8 +102,12 @@ class Lifetime:
         return not answering or now >= self.expires_at + self._grace_s
 
     def stalled(self, now: float) -> bool:
-        """Tell whether the client has taken nothing for too long, though there is something."""
-        return now >= self._stalls_at()
+        """Tell whether the client has taken nothing for too long, though there is something.
+
+        While this process stood still it was given nothing: such time does not count.
+        """
+        since = None if self._detached_at is not None else self.waiting_since
+        return since is not None and self._stall.is_over(since, now)
 
     def beat(self, now: float) -> bool:
         """Tell whether another beat is due, and count it."""
@@ -118,16 +123,12 @@ class Lifetime:
             deadline = min(self.expires_at + self._grace_s, self._checked_at + LEAVING_CHECK_S)
         if self._tick_s is not None:
             deadline = min(deadline, self._next_tick())
-        if self.waiting_since is not None and (stalls_at := self._stalls_at()) < deadline:
-            return stalls_at
+        since = self.waiting_since
+        if since is not None and self._detached_at is None:
+            return min(deadline, self._stall.due_at(since))
         return deadline
 
-    # One expression for each deadline, since a sum and a difference are rounded differently.
-
-    def _stalls_at(self) -> float:
-        if self.waiting_since is None or self._detached_at is not None:
-            return math.inf
-        return self.waiting_since + self._stall_limit_s
+    # One expression for the deadline, since a sum and a difference are rounded differently.
 
     def _next_tick(self) -> float:
         if self._tick_s is None or self._detached_at is not None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from duologue.core.errors import AuthError, ProtocolError
+from duologue.core.running_timeout import RunningTimeout
 from duologue.protocol.errors import ErrorCode
 
 TokenMaker = Callable[[], str]
@@ -112,8 +113,8 @@ class Lease:
         self.state = LeaseState.ATTACHED
         self.generation = 1
         self.tokens = Tokens(token)
-        self._grace_s = grace_s
-        self._expires_at = math.inf
+        self._grace = RunningTimeout(grace_s)
+        self._left_at = math.inf
 
     def detach(self, generation: int, now: float) -> bool:
         """A connection is gone. ATTACHED -> DETACHED, if it was the one that holds the lease.
@@ -124,7 +125,7 @@ class Lease:
         if self.state is not LeaseState.ATTACHED or generation != self.generation:
             return False
         self.state = LeaseState.DETACHED
-        self._expires_at = now + self._grace_s
+        self._left_at = now
         return True
 
     def claim(self, token: str) -> Claim:
@@ -160,12 +161,11 @@ class Lease:
         self.tokens.rotate(claim.digest, token)
         self.generation += 1
         self.state = LeaseState.ATTACHED
-        self._expires_at = math.inf
         return self.generation
 
-    def expires_at(self) -> float:
-        """When a session that nobody drives ends; never while somebody does."""
-        return self._expires_at
+    def due_at(self) -> float:
+        """When ``is_expired`` is to be asked; never while somebody drives the session."""
+        return self._grace.due_at(self._left_at) if self.is_detached else math.inf
 
     @property
     def is_detached(self) -> bool:
@@ -173,13 +173,15 @@ class Lease:
         return self.state is LeaseState.DETACHED
 
     def is_expired(self, now: float) -> bool:
-        """Tell whether nobody has come for too long."""
-        return now >= self._expires_at
+        """Tell whether nobody has come for too long.
+
+        While this process stood still nobody was let in: such time does not count.
+        """
+        return self.is_detached and self._grace.is_over(self._left_at, now)
 
     def end(self) -> None:
         """The session is over: every claim that is still open fails."""
         self.state = LeaseState.ENDED
-        self._expires_at = math.inf
 
 
 def wrong_token() -> AuthError:

@@ -99,7 +99,7 @@ class ResumableSession(Session):
         return self._resumption.due or self.machine.speaking.has_output()
 
     def _next_deadline(self) -> float:
-        return min(super()._next_deadline(), self._resumption.lease.expires_at())
+        return min(super()._next_deadline(), self._resumption.lease.due_at())
 
     def _take_output(self, max_bytes: int) -> list[Delivery]:
         if self._resumption.due:

@@ -382,6 +382,19 @@ def test_a_client_that_takes_nothing_is_let_go() -> None:
     assert call.client.ended == ErrorCode.CLIENT_TOO_SLOW
 
 
+def test_a_client_is_given_nothing_while_the_loop_stands_still() -> None:
+    call = make_call(settings=SessionSettings(stall_limit_s=15))
+    call.client.reading = False
+    call.send(ClearAudio())
+    for _ in range(2):
+        call.clock.advance(3.0)
+        call.clock.stall(12.0)
+    call.clock.advance(0.1)
+    assert call.client.ended is None
+    call.clock.advance(15.0)
+    assert call.client.ended == ErrorCode.CLIENT_TOO_SLOW
+
+
 def test_a_plugin_may_speak_first() -> None:
     plugin = FakePlugin()
     plugin.then(BeginResponse())
