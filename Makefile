@@ -55,11 +55,17 @@ setup: $(STAMPS)/dev ## Create .venv with everything that tests and checks need
 # What needs weights, another Python or rights of its own: check-models, check-webrtc, check-network.
 LEFT_OUT := not models and not libdatachannel and not network
 
-# Tests of calls wait for the time that a call takes; the tests of one file stay together.
+# The tests of one file stay together.
 SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
 
+# Tests of calls wait for the time that a call takes, so four keep two cores busy.
+FOUR_AT_ONCE := -n 4 --dist loadfile
+
+# Other people's clients have a target of their own: conformance.
+OF_OTHERS := tests/conformance tests/browser/test_agents_sdk.py
+
 .PHONY: test
-test: $(STAMPS)/dev redis-if-possible browser-if-possible node-if-possible peer-if-possible ## Run the tests (without the full models)
+test: $(STAMPS)/dev redis-if-possible browser-if-possible node-if-possible ## Run the tests (without full models and other people's clients)
 	@without='$(LEFT_OUT) and not clients'; \
 	if [ -z "$$($(FIND_CHROMIUM))" ]; then \
 		echo "No Chromium here, so the browser tests are left out: install it and run again."; \
@@ -72,17 +78,12 @@ test: $(STAMPS)/dev redis-if-possible browser-if-possible node-if-possible peer-
 		echo "No packages for Node here, so its clients are left out: see 'make node'."; \
 		without="$$without and not node"; \
 	fi; \
-	if [ ! -e $(PEER_CLIENT) ]; then \
-		echo "No client of vLLM-Omni here, so it is left out: see 'make peer'."; \
-		without="$$without and not peer"; \
-	fi; \
 	if ! $(BIN)/python -c 'import torch' 2>/dev/null; then \
 		echo "No torch in $(VENV), so the tests of neural networks are left out: see 'make check-torch'."; \
 	fi; \
-	$(BIN)/python -m pytest -m "$$without" $(SIDE_BY_SIDE) $(ARGS)
+	$(BIN)/python -m pytest -m "$$without" $(FOUR_AT_ONCE) $(OF_OTHERS:%=--ignore=%) $(ARGS)
 
-# The parts of `make test` that .ci/run lets run beside each other; it asks the tests of properties for
-# half as many examples as `make test` does (profiles in tests/conftest.py; "nightly" has 20,000).
+# The parts of `make test` that .ci/run lets run beside each other.
 IN_PARTS := $(LEFT_OUT) and not clients
 
 .PHONY: test-units
@@ -105,7 +106,7 @@ test-browser: $(STAMPS)/dev browser node ## Run the tests of the page in Chromiu
 .PHONY: conformance
 conformance: $(STAMPS)/dev node browser peer clients ## Let real clients call, unmodified but for the address
 	$(BIN)/python -m pytest -p tests.tally -m '$(LEFT_OUT)' $(SIDE_BY_SIDE) \
-		tests/conformance tests/browser/test_agents_sdk.py $(ARGS)
+		$(OF_OTHERS) $(ARGS)
 
 EDGE_TESTS := $(addprefix tests/conformance/,test_own_client_dialects.py test_duplex_client.py \
 	test_client_secrets.py test_webrtc.py)
@@ -426,10 +427,6 @@ $(PEER_CLIENT): $(PEER_FOLDER)/requirements.txt | $(STAMPS)/venv
 		if n.startswith("vllm_omni/clients/")])' $(PEER_UNPACKED).wheel $(PEER_UNPACKED)
 	@rm -rf $(PEER_UNPACKED).wheel
 	@touch $@
-
-.PHONY: peer-if-possible
-peer-if-possible:
-	@$(MAKE) peer || true
 
 # --- clients in Python ------------------------------------------------------------------------------
 

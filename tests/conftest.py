@@ -19,8 +19,7 @@ import structlog
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("ci", max_examples=100, stateful_step_count=50, deadline=None)
-settings.register_profile("push", max_examples=200, stateful_step_count=50, deadline=None)
+settings.register_profile("push", max_examples=100, stateful_step_count=50, deadline=None)
 settings.register_profile(
     "nightly",
     max_examples=20_000,

@@ -11,7 +11,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from duologue.engines.messages import Hold, Rested, Sleep, Wake
+from duologue.engines.messages import Pause, Rested, Sleep, Wake
 from duologue.engines.pools.stage_life import (
     Effect,
     EndJobs,
@@ -31,7 +31,7 @@ class Worker:
 
     def __init__(self, level: int) -> None:
         self.level = level
-        self.told: list[Sleep | Wake | Hold] = []
+        self.told: list[Sleep | Wake | Pause] = []
         self.holds = False
         self.may_work = True
 
@@ -141,7 +141,7 @@ class StageLifeModel(RuleBasedStateMachine):
         if worker is None or not worker.told:
             return
         message = worker.told.pop(0)
-        if isinstance(message, Hold):
+        if isinstance(message, Pause):
             worker.holds = message.on
             if message.on:
                 self.perform(self.life.on_held(name))
@@ -177,7 +177,7 @@ class StageLifeModel(RuleBasedStateMachine):
     @invariant()
     def replicas_are_told_only_when_no_work_runs(self) -> None:
         told = [
-            [message for message in each.told if not isinstance(message, Hold)]
+            [message for message in each.told if not isinstance(message, Pause)]
             for each in self.workers.values()
             if each is not None
         ]

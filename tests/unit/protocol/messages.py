@@ -46,24 +46,26 @@ def events() -> st.SearchStrategy[Any]:
 
 def _of(shape: shapes.Type) -> st.SearchStrategy[Any]:
     match shape:
-        case shapes.StrType():
-            return TEXT
-        case shapes.IntType():
-            return st.integers(-(2**63), 2**63 - 1)
+        case shapes.StrType(min_length=least, max_length=most):
+            return st.text(**_sizes(least, most, 12))
+        case shapes.IntType(ge=least, le=most):
+            return st.integers(
+                -(2**63) if least is None else least, 2**63 - 1 if most is None else most
+            )
         case shapes.FloatType():
             return st.floats(allow_nan=False, allow_infinity=False)
         case shapes.BoolType():
             return st.booleans()
         case shapes.NoneType():
             return st.none()
-        case shapes.BytesType():
-            return st.binary(max_size=40)
+        case shapes.BytesType(min_length=least, max_length=most):
+            return st.binary(**_sizes(least, most, 40))
         case shapes.LiteralType(values=values):
             return st.sampled_from(sorted(values, key=str))
         case shapes.UnionType(types=types):
             return st.one_of([_of(inner) for inner in types])
-        case shapes.VarTupleType(item_type=inner):
-            return st.lists(_of(inner), max_size=3).map(tuple)
+        case shapes.VarTupleType(item_type=inner, min_length=least, max_length=most):
+            return st.lists(_of(inner), **_sizes(least, most, 3)).map(tuple)
         case shapes.DictType(value_type=shapes.AnyType()):
             return st.dictionaries(TEXT, JSON_VALUES, max_size=3)
         case shapes.DictType(value_type=inner):
@@ -76,14 +78,20 @@ def _of(shape: shapes.Type) -> st.SearchStrategy[Any]:
             )
         case shapes.EnumType(cls=cls):
             return st.sampled_from(list(cls))
-        case shapes.ListType(item_type=inner):
-            return st.lists(_of(inner), max_size=3)
+        case shapes.ListType(item_type=inner, min_length=least, max_length=most):
+            return st.lists(_of(inner), **_sizes(least, most, 3))
         case shapes.TupleType(item_types=types):
             return st.tuples(*[_of(inner) for inner in types])
         case shapes.RawType():
             return st.just(msgspec.Raw(msgspec.msgpack.encode("any")))
         case _:
             raise NotImplementedError(shape)
+
+
+def _sizes(least: int | None, most: int | None, usual: int) -> dict[str, int]:
+    """What the class allows, and no more than is usual where it allows more."""
+    floor = least or 0
+    return {"min_size": floor, "max_size": max(floor, usual if most is None else min(most, usual))}
 
 
 def _struct(shape: shapes.StructType, **fixed: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

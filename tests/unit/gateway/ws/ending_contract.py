@@ -238,9 +238,10 @@ class EndingContract:
     # Signs of life
 
     async def test_a_silent_peer_is_asked_and_stays_while_it_answers(self) -> None:
-        async with serving(self.accept, heartbeat_s=0.1) as server, connected(server.port) as peer:
+        # aiohttp gives a peer half of it to answer, which a busy machine may take up.
+        async with serving(self.accept, heartbeat_s=1.0) as server, connected(server.port) as peer:
             await peer.upgrade()
-            for _ in range(3):
+            for _ in range(2):
                 ping = await peer.frame()
                 assert ping.opcode == PING
                 peer.send(PONG, ping.payload)
