@@ -61,11 +61,12 @@ SIDE_BY_SIDE := -n auto --maxprocesses 4 --dist loadfile
 # Tests of calls wait for the time that a call takes, so four keep two cores busy.
 FOUR_AT_ONCE := -n 4 --dist loadfile
 
-# Other people's clients have a target of their own: conformance.
+# What has a target of its own: other people's clients (conformance), and what breaks on purpose (faults).
 OF_OTHERS := tests/conformance tests/browser/test_agents_sdk.py
+LARGE := tests/faults $(OF_OTHERS)
 
 .PHONY: test
-test: $(STAMPS)/dev redis-if-possible browser-if-possible node-if-possible ## Run the tests (without full models and other people's clients)
+test: $(STAMPS)/dev redis-if-possible browser-if-possible node-if-possible ## Run the tests (without full models, faults and other people's clients)
 	@without='$(LEFT_OUT) and not clients'; \
 	if [ -z "$$($(FIND_CHROMIUM))" ]; then \
 		echo "No Chromium here, so the browser tests are left out: install it and run again."; \
@@ -81,7 +82,7 @@ test: $(STAMPS)/dev redis-if-possible browser-if-possible node-if-possible ## Ru
 	if ! $(BIN)/python -c 'import torch' 2>/dev/null; then \
 		echo "No torch in $(VENV), so the tests of neural networks are left out: see 'make check-torch'."; \
 	fi; \
-	$(BIN)/python -m pytest -m "$$without" $(FOUR_AT_ONCE) $(OF_OTHERS:%=--ignore=%) $(ARGS)
+	$(BIN)/python -m pytest -m "$$without" $(FOUR_AT_ONCE) $(LARGE:%=--ignore=%) $(ARGS)
 
 # The parts of `make test` that .ci/run lets run beside each other.
 IN_PARTS := $(LEFT_OUT) and not clients
